@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The backend contract: bytes, not SCSI.  A `struct backend` is one backing store (or a layer
+ * over another one), opened once and owned by one LUN; `be_submit` is called by any worker and
+ * completes on that worker.  Nobody above this room sees a file descriptor.
+ *
+ * Life: be_new (main, cheap, no system call that can block) -> be_open (helper thread, or main
+ * before its loop) -> submits -> be_close (helper) -> be_put.  be_open may be tried again after
+ * a failure or a vanish; the backend keeps the identity of the first successful open (device and
+ * inode, or the device's WWID/size) and refuses another thing under the same path (-ESTALE).
+ */
+#ifndef BACKENDS_BACKEND_H
+#define BACKENDS_BACKEND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/disk.h"
+#include "base/list.h"
+#include "base/ref.h"
+
+struct backend;
+struct worker;
+struct io;
+
+enum io_op {
+    IO_READ,
+    IO_WRITE,
+    IO_FLUSH,    /* everything completed before is durable when done; offset/len are hints */
+    IO_DISCARD,  /* [offset, +len) reads as zeros afterwards and is deallocated as far as possible;
+                    only when info.discard_zeroes, else -EOPNOTSUPP */
+    IO_ZERO,     /* [offset, +len) reads as zeros afterwards; stays allocated where possible */
+    IO_MAP,      /* fill io->ext: what [offset, +len) holds */
+    IO_READ_REF, /* as READ, but the backend lends its own memory in io->iov until
+                    io_release_ref(io); only with BE_CAP_READ_REF */
+    IO_OP_COUNT
+};
+
+enum io_flag {
+    IO_FUA = 1, /* WRITE, ZERO, DISCARD: durable when done */
+};
+
+/* One run of IO_MAP, in order, contiguous, covering [offset, offset+len) from its start; the
+ * last may be cut when ext_max is reached. */
+struct io_extent {
+    uint64_t len;
+    bool mapped; /* false: reads as zeros and is deallocated */
+};
+
+struct io_frame {
+    void (*done)(struct io *io);
+    void *arg;
+    uint64_t u;
+};
+
+#define IO_FRAMES 6 /* caller + layers */
+
+/* Embedded in scsi_cmd; the backend's between be_submit and done. */
+struct io {
+    /* set by the caller, kept until done */
+    uint8_t op; /* enum io_op */
+    uint8_t flags;
+    struct worker *w; /* the submitting worker */
+    uint64_t offset;  /* bytes; multiple of info.block_size */
+    uint64_t len;     /* bytes; multiple of info.block_size; = sum of iov for READ, WRITE */
+    struct iovec *iov; /* may be modified by the backend (short transfers) */
+    unsigned niov;
+    struct iovec *md; /* 8 bytes of protection information a block, or NULL */
+    unsigned nmd;
+    struct io_extent *ext; /* IO_MAP */
+    unsigned ext_max;
+    unsigned ext_n; /* out */
+    /* out */
+    int res; /* 0, or -errno; READ and WRITE are whole or fail */
+    uint64_t fail_offset; /* on error of READ/WRITE: first byte not transferred, as far as known */
+    /* completion stack; see io_push */
+    struct io_frame frames[IO_FRAMES];
+    uint8_t nframes;
+    /* private to the backend (and the layers' own timers) */
+    struct backend *at; /* whose submit has it now */
+    struct list link;
+    struct disk_req disk;
+    struct helper_job job;
+    struct deferred ready;
+    struct worker_timer timer;
+    bool canceled;
+    uint64_t priv[4];
+};
+
+enum be_cap {
+    BE_CAP_READ_REF = 1,
+    BE_CAP_METADATA = 2,
+    BE_CAP_MAP = 4,     /* IO_MAP tells the truth; without: everything is mapped */
+    BE_CAP_DISCARD = 8, /* IO_DISCARD works */
+    BE_CAP_ZERO = 16,   /* IO_ZERO works natively (always offered: emulated by writes otherwise) */
+};
+
+struct be_info {
+    uint64_t size;       /* bytes, whole blocks */
+    uint32_t block_size; /* smallest unit of offset and len, bytes */
+    uint32_t phys_block_size;
+    uint32_t mem_align;  /* of iov bases and lengths; buffers of base/buf.h always fit */
+    uint64_t max_io;     /* bytes in one READ/WRITE; 0: no limit */
+    uint32_t discard_gran; /* bytes; 0: no discard */
+    uint64_t max_discard;  /* bytes; 0: no limit */
+    bool rotational;
+    bool read_only;      /* the store itself cannot be written */
+    unsigned caps;       /* enum be_cap */
+    char kind[16];       /* "file", "block", "null", ... */
+};
+
+/* State of a backend as seen by the LUN. */
+enum be_state {
+    BE_CLOSED,     /* never opened, or open failed (be_error) */
+    BE_READY,
+    BE_GONE,       /* was ready; the thing vanished; be_probe brings it back */
+};
+
+/* What a probe found (bits). */
+enum be_event {
+    BE_EV_CAME = 1,   /* CLOSED/GONE -> READY */
+    BE_EV_GONE = 2,   /* READY -> GONE */
+    BE_EV_GREW = 4,   /* info.size is larger now */
+    BE_EV_SHRANK = 8, /* store is smaller than info.size; size kept, reads there fail */
+};
+
+struct be_opts {
+    const char *type;   /* "fileio" (also "rdwr"), "blockio", "null" (also "nullio") */
+    const char *path;
+    uint32_t block_size; /* logical block size of the LUN: 512 or 4096; 0: the store's own */
+    bool read_only;
+    bool direct;         /* O_DIRECT on files */
+    bool write_cache;    /* initial; see be_set_write_cache */
+    bool allow_in_use;   /* do not refuse mounted or otherwise used stores */
+    uint64_t null_size;  /* bytes, null only */
+    const char *bsopts;  /* "k=v;k=v" */
+    const char *layers;  /* "delay:ms=10 error:..." outermost first; "" or NULL: none */
+};
+
+/* NULL and a message in err (what, where, why) for an unknown type, layer or option. */
+struct backend *be_new(const struct be_opts *opts, char *err, size_t errsize);
+struct backend *be_get(struct backend *be);
+/* Last reference: must be closed or never opened. */
+void be_put(struct backend *be);
+
+/* Blocking. 0 or -errno; be_error tells more. -EBUSY: mounted, held, or open elsewhere (the
+ * message says by whom); -ENXIO/-ENOENT: not there (retry later). */
+int be_open(struct backend *be);
+void be_close(struct backend *be);
+const char *be_error(const struct backend *be); /* last failure in words; "" when none */
+const char *be_path(const struct backend *be);
+/* A text that names the store wherever it is opened from (canonical path, device WWID): the
+ * default LUN identity is made of it. */
+const char *be_identity(const struct backend *be);
+
+/* Blocking look at the store (helper thread): is the thing still there, the same, as large?
+ * Returns be_event bits; state and info are updated atomically for submitters. */
+unsigned be_probe(struct backend *be);
+
+enum be_state be_state(const struct backend *be); /* any thread */
+/* Snapshot; any thread. */
+void be_info(const struct backend *be, struct be_info *out);
+uint64_t be_size(const struct backend *be);
+
+/* With the write cache off every write is durable when done (as FUA). Any thread, atomic. */
+void be_set_write_cache(struct backend *be, bool on);
+
+/* io is filled; io->done chain via io_push before. Asserts ranges and alignment. Completes on
+ * io->w exactly once, never inside this call. -ENXIO when not READY. A failed flush or FUA is
+ * sticky: every later FLUSH and FUA (and with the cache off every write) fails with -EIO until
+ * be_clear_flush_error. */
+void be_submit(struct backend *be, struct io *io);
+/* Tries to end io early (-ECANCELED); its completion still comes. io->w's thread. */
+void be_cancel(struct io *io);
+void io_release_ref(struct io *io); /* after IO_READ_REF, when the lent memory was used */
+bool be_flush_failed(const struct backend *be);
+void be_clear_flush_error(struct backend *be);
+
+/* Requests submitted and not completed, all workers. */
+unsigned be_in_flight(const struct backend *be);
+
+/* Completion stack: the caller pushes its own done, layers push theirs and be_submit below. */
+static inline void
+io_push(struct io *io, void (*done)(struct io *io), void *arg)
+{
+    struct io_frame *f = &io->frames[io->nframes++];
+    f->done = done;
+    f->arg = arg;
+    f->u = 0;
+}
+
+/* Inside a done: the frame that was pushed with it. */
+static inline struct io_frame *
+io_frame(struct io *io)
+{
+    return &io->frames[io->nframes];
+}
+
+/* Pops one frame and calls its done (which sees its frame by io_frame). Any backend ends an io
+ * with this, on io->w. */
+void io_complete(struct io *io, int res);
+/* The same through the ready list: for what was done inside submit. */
+void io_complete_later(struct io *io, int res);
+/* From a foreign thread (library callbacks): batches wake-ups. */
+void io_complete_remote(struct io *io, int res);
+
+/* --- for backends and layers only --------------------------------------------------------- */
+
+struct be_ops {
+    const char *type; /* config name */
+    /* all required */
+    int (*open)(struct backend *be);
+    void (*close)(struct backend *be);
+    unsigned (*probe)(struct backend *be);
+    void (*submit)(struct backend *be, struct io *io);
+    void (*cancel)(struct backend *be, struct io *io);
+    void (*release_ref)(struct backend *be, struct io *io); /* NULL without BE_CAP_READ_REF */
+    int (*configure)(struct backend *be, const char *key, const char *value); /* bsopts, layer options */
+    void (*destroy)(struct backend *be);
+    size_t priv_size;
+};
+
+struct backend {
+    const struct be_ops *ops;
+    struct ref ref;
+    struct backend *below; /* layers: the next one (owned) */
+    struct be_opts opts;   /* own copies of the strings */
+    atomic_int state;      /* enum be_state */
+    atomic_bool write_cache;
+    atomic_bool flush_failed; /* kept on the outermost */
+    atomic_uint in_flight;
+    atomic_uint_fast64_t size;
+    struct be_info info; /* but size and state: fixed after the first successful open */
+    char *identity;
+    char *error; /* under lock */
+    void *priv;
+};
+
+/* For layers: hand io to the backend below, with own done pushed before. */
+void be_submit_below(struct backend *layer, struct io *io);
+void be_set_error(struct backend *be, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The only source of time.  Monotonic; tests move it with clock_fake_*.  Timers that must follow
+ * a faked clock are made with base/worker.h's worker_timer.  Any thread.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t clock_ms(void);
+uint64_t clock_us(void);
+
+/* Unit tests: from now on time stands at `us` and moves only by clock_fake_advance. */
+void clock_fake_set(uint64_t us);
+void clock_fake_advance(uint64_t us);
+void clock_fake_off(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control store: what must outlive the daemon (host seed, saved mode pages, later
+ * reservations).  Named records of bytes, each replaced as a whole and durably or not at all:
+ * written to a temporary file, fdatasync, rename, fsync of the directory.  Files in the state
+ * directory are the first implementation; a store shared by two nodes may be another, so no
+ * caller sees a path.  The directory is locked (OFD lock): a second daemon is refused.
+ *
+ * A change that must last goes propose -> persist (here) -> publish -> GOOD.
+ */
+#ifndef BASE_CSTORE_H
+#define BASE_CSTORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cstore;
+struct worker;
+
+/* NULL with errno (EBUSY: another daemon has it). Blocking: main before its loop, or tools. */
+struct cstore *cstore_open_dir(const char *dir);
+void cstore_close(struct cstore *cs);
+
+/* Record names: [a-z0-9._-]{1,200}, else -EINVAL. *out is malloc'ed (caller frees); bytes or
+ * -errno (-ENOENT; -EBADMSG: the record's checksum is wrong). Blocking. */
+int64_t cstore_read(struct cstore *cs, const char *name, void **out);
+
+/* Durable replace. Blocking form for main before its loop and for helpers; records of one name
+ * are written in the order of the calls. len 0 with data NULL removes the record. 0 or -errno. */
+int cstore_write_sync(struct cstore *cs, const char *name, const void *data, size_t len);
+
+/* Asynchronous: bytes are copied; done(arg, err) on `w` when durable (0) or failed (-errno). */
+void cstore_write(struct cstore *cs, const char *name, const void *data, size_t len,
+                  struct worker *w, void (*done)(void *arg, int err), void *arg);
+
+/* Tests: after this many file system steps (write, sync, rename, dir sync) every further step
+ * is not done and -EIO comes back, as if power had gone; -1: never. */
+void cstore_fail_after(struct cstore *cs, int steps);
+
+#endif
