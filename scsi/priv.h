@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Private to scsi/: the opcode row, sense codes, nexus and lun, and what handlers use.
+ *
+ * A handler is called once, on the command's worker, after dispatch has checked: CDB length,
+ * reserved bits (usage mask), LUN, unit attention, readiness, reservation, write protection, LBA
+ * range, and after the parameter list is in (OP_PARAM).  It ends by exactly one of scsi_good,
+ * scsi_data_in, scsi_fail*, scsi_status or goes on asynchronously (io_push + be_submit, pull,
+ * park) and ends later.
+ */
+#ifndef SCSI_PRIV_H
+#define SCSI_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/cur.h"
+#include "scsi/scsi.h"
+
+/* --- the opcode table (scsi/ops.c) ------------------------------------------------------------- */
+
+enum op_dir { DIR_NONE, DIR_IN, DIR_OUT };
+
+/* What a RESERVE(6/10) of another nexus does to it (SPC-2 table "commands allowed"); later
+ * persistent reservations use the same column. */
+enum op_resv {
+    RESV_ALWAYS,    /* allowed: INQUIRY, REPORT LUNS, REQUEST SENSE, ... */
+    RESV_READ,      /* reads the medium */
+    RESV_WRITE,     /* writes the medium or changes state */
+    RESV_CONFLICT,  /* never allowed for others: RESERVE, MODE SELECT, ... */
+    RESV_RELEASE,   /* RELEASE: GOOD and no effect */
+};
+
+enum op_flag {
+    OP_NO_LUN = 1,      /* runs on an absent LUN too (INQUIRY, REPORT LUNS, REQUEST SENSE) */
+    OP_NO_UA = 2,       /* does not report a pending unit attention (SAM-5 5.14) */
+    OP_NOT_READY = 4,   /* runs though the backend is not ready */
+    OP_PARAM = 8,       /* DIR_OUT: parameter list of alloc_len bytes is pulled before the handler */
+    OP_BLOCKS = 16,     /* xfer = nblk * block size, moved by the handler itself */
+    OP_WRITES = 32,     /* refused with 27/00 when write protected */
+    OP_LBA_CHECK = 64,  /* lba + nblk must be within the unit (21/00) */
+    OP_PROTECT = 128,   /* byte 1 bits 7..5 RDPROTECT/WRPROTECT/VRPROTECT must be 0 (20/00->24/00) */
+    OP_IMPLICIT_HEAD = 256, /* SAM-5 8.2: INQUIRY, REPORT LUNS, REQUEST SENSE run at once */
+    OP_WLUN = 512,      /* answered by the REPORT LUNS well-known unit too */
+};
+
+struct op_field { /* where a number lies in the CDB: len 0: nowhere */
+    uint8_t off, len;
+};
+
+#define TYPE_DISK 1u /* bit mask of device types a row is for */
+#define SA_NONE (-1)
+
+struct scsi_op {
+    uint8_t opcode;
+    int16_t sa; /* service action, or SA_NONE; where it lies: CDB byte 1 bits 4..0 (bytes 8,9 for 7Fh) */
+    uint8_t types;
+    uint8_t cdb_len;
+    uint8_t usage[16]; /* CDB usage data: 1 bits may be set (SPC-4 6.31.3); byte 0 = opcode */
+    uint8_t dir;       /* enum op_dir */
+    uint8_t resv;      /* enum op_resv */
+    uint16_t flags;
+    struct op_field lba, nblk, alloc;
+    uint16_t timeout_s; /* recommended, for REPORT SUPPORTED OPERATION CODES; 0: none */
+    void (*handler)(struct scsi_cmd *cmd);
+    const char *name;
+    const char *ref; /* "SBC-3 5.8" */
+};
+
+extern const struct scsi_op scsi_ops[];
+extern const unsigned scsi_ops_count;
+/* Exact row; or NULL with *known_opcode = another row of the same opcode (service action bad). */
+const struct scsi_op *scsi_op_find(uint8_t opcode, int sa, const struct scsi_op **known_opcode);
+
+/* --- sense (scsi/sense.c) ------------------------------------------------------------------------ */
+
+enum { /* sense keys, SPC-4 table 48 */
+    SK_NO_SENSE = 0,
+    SK_RECOVERED = 1,
+    SK_NOT_READY = 2,
+    SK_MEDIUM_ERROR = 3,
+    SK_HARDWARE_ERROR = 4,
+    SK_ILLEGAL_REQUEST = 5,
+    SK_UNIT_ATTENTION = 6,
+    SK_DATA_PROTECT = 7,
+    SK_ABORTED = 0xb,
+    SK_MISCOMPARE = 0xe,
+};
+
+/* One row each in the sense table: key, asc/ascq, name. */
+enum scsi_sense {
+    SENSE_NOT_READY_CAUSE_NOT_REPORTABLE, /* 02/04/00 */
+    SENSE_NOT_READY_BECOMING,             /* 02/04/01 */
+    SENSE_NOT_READY_INIT_REQUIRED,        /* 02/04/02 stopped by START STOP UNIT */
+    SENSE_NOT_READY_OFFLINE,              /* 02/04/12 */
+    SENSE_MEDIUM_NOT_PRESENT,             /* 02/3a/00 */
+    SENSE_UNRECOVERED_READ_ERROR,         /* 03/11/00, information = LBA */
+    SENSE_WRITE_ERROR,                    /* 03/0c/00, information = LBA */
+    SENSE_HARDWARE_ERROR,                 /* 04/44/00 internal target failure */
+    SENSE_PARAMETER_LIST_LENGTH,          /* 05/1a/00 */
+    SENSE_INVALID_OPCODE,                 /* 05/20/00 */
+    SENSE_LBA_OUT_OF_RANGE,               /* 05/21/00 */
+    SENSE_INVALID_FIELD_IN_CDB,           /* 05/24/00, field pointer C/D=1 */
+    SENSE_LUN_NOT_SUPPORTED,              /* 05/25/00 */
+    SENSE_INVALID_FIELD_IN_PARAMETERS,    /* 05/26/00, field pointer C/D=0 */
+    SENSE_PARAMETER_VALUE_INVALID,        /* 05/26/02 */
+    SENSE_SAVING_NOT_SUPPORTED,           /* 05/39/00 */
+    SENSE_INVALID_IU_FIELD,               /* 05/0e/03 */
+    SENSE_WRITE_PROTECTED,                /* 07/27/00 */
+    SENSE_SPACE_ALLOCATION_FAILED,        /* 07/27/07 */
+    SENSE_MISCOMPARE,                     /* 0e/1d/00, information = byte offset */
+    SENSE_ABORTED_DATA_PHASE,             /* 0b/4b/00 */
+    SENSE_COUNT
+};
+
+#define NO_FIELD 0xffffffffu
+/* Field pointers: byte (and bit 0..7, 8: none) of the CDB or of the parameter list. */
+#define FIELD(byte, bit) ((uint32_t)(byte) << 8 | (uint32_t)(bit))
+#define FIELD_BYTE(byte) FIELD(byte, 8)
+
+/* CHECK CONDITION and done. field: FIELD(...) or NO_FIELD. Fixed or descriptor format by D_SENSE. */
+void scsi_fail(struct scsi_cmd *cmd, enum scsi_sense s, uint32_t field);
+void scsi_fail_info(struct scsi_cmd *cmd, enum scsi_sense s, uint64_t information);
+/* Maps a backend errno: EIO->read/write error with LBA of io->fail_offset, ENOSPC/EDQUOT->27/07,
+ * ENXIO/ESTALE->not ready, EROFS->27/00, ECANCELED->aborted; anything else 04/44/00. */
+void scsi_fail_io(struct scsi_cmd *cmd, const struct io *io);
+/* Builds sense bytes (also for REQUEST SENSE, deferred UA); returns length <= SCSI_SENSE_MAX. */
+unsigned sense_build(uint8_t *out, bool descriptor, uint8_t key, uint16_t asc, bool has_info,
+                     uint64_t info, uint32_t field, bool field_in_cdb);
+
+void scsi_good(struct scsi_cmd *cmd);
+/* Ends with `status` and no sense (CONDITION MET, RESERVATION CONFLICT, BUSY, TASK SET FULL). */
+void scsi_status(struct scsi_cmd *cmd, enum scsi_status status);
+/* A reply of len bytes built in cmd->data is complete (len as if nothing was cut: residual); what
+ * goes out is min(len, alloc_len, exp_in).  GOOD. */
+void scsi_data_in(struct scsi_cmd *cmd, uint32_t len);
+
+/* A zeroed reply buffer for parameter data: writer limited to min(alloc_len, exp_in, 1 MiB).  The
+ * budget is taken (replies are small) or the command ends BUSY and false comes back. */
+bool scsi_reply(struct scsi_cmd *cmd, struct wcur *w);
+
+/* Takes `len` bytes (<= BUF_MAX) of buffer for the data window; when the budget has none, parks and
+ * calls next later.  Returns true when next may go on at once (buffer is in cmd->data). */
+bool scsi_buffer(struct scsi_cmd *cmd, uint32_t len, void (*next)(struct scsi_cmd *cmd));
+/* Data-out window [off, off+len) to cmd->data, then next (at once or later). */
+void scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd));
+void scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd));
+/* One backend request on cmd->io (fields op, flags, offset, len, iov set by the caller), then
+ * next(cmd) with cmd->io.res; not called when the command was aborted meanwhile (done is). */
+void scsi_io(struct scsi_cmd *cmd, void (*next)(struct scsi_cmd *cmd));
+
+enum scsi_phase { PH_NEW, PH_PARKED, PH_RUNNING, PH_PULL, PH_PUSH, PH_IO, PH_ENDING, PH_DONE };
+
+/* --- parking (scsi/task.c) --------------------------------------------------------------------------- */
+
+enum park_why { PARK_NONE, PARK_ORDER, PARK_MEMORY, PARK_RANGE, PARK_PERSIST };
+/* queue: list head on the worker, or NULL when something else resumes it. */
+void scsi_park(struct scsi_cmd *cmd, struct list *queue, enum park_why why,
+               void (*resume)(struct scsi_cmd *cmd));
+void scsi_unpark(struct scsi_cmd *cmd); /* resumes through the ready list, unless aborted */
+
+/* --- unit attentions (scsi/ua.c): one bit each, set from any thread, highest priority first ------------ */
+
+enum ua {
+    UA_POWER_ON,          /* 29/00 */
+    UA_LUN_RESET,         /* 29/03 */
+    UA_NEXUS_LOSS,        /* 29/07 */
+    UA_MEDIUM_CHANGED,    /* 28/00 not ready to ready */
+    UA_LUNS_CHANGED,      /* 3f/0e */
+    UA_CAPACITY_CHANGED,  /* 2a/09 */
+    UA_MODE_CHANGED,      /* 2a/01 */
+    UA_INQUIRY_CHANGED,   /* 3f/03 */
+    UA_CLEARED_BY_OTHER,  /* 2f/00 commands cleared by another initiator */
+    UA_THIN_THRESHOLD,    /* 38/07 */
+    UA_COUNT
+};
+void ua_set_lun(struct lun *lun, enum ua ua, const struct nexus *except); /* any thread */
+void ua_set(struct nexus *nx, enum ua ua);
+/* Takes the most important pending one: true with key/asc for sense. Owner's thread. */
+bool ua_take(struct nexus *nx, uint16_t *asc);
+
+/* --- I_T_L nexus and unit -------------------------------------------------------------------------------- */
+
+struct nexus {
+    struct itn *itn;
+    struct lun *lun; /* reference */
+    struct worker *w;
+    uint16_t number;
+    struct list on_lun;  /* lun->nexuses, under lun->lock */
+    struct list tasks;   /* commands between submit and done, oldest first; owner */
+    struct list ordered; /* parked behind an ORDERED task */
+    atomic_uint ua;      /* bits of enum ua */
+    /* cached verdict, valid while gen == lun->generation; owner */
+    uint32_t gen;
+    bool conflict;       /* another nexus holds RESERVE */
+    bool write_protected;
+    bool ready;
+};
+
+struct mode_values { /* the changeable part of the mode pages */
+    bool wce, swp, d_sense;
+};
+
+struct lun {
+    struct ref ref;
+    struct backend *be;
+    struct lun_conf conf; /* under lock for change; data path uses the copies below */
+    uint32_t block_size;
+    uint8_t block_shift;
+    atomic_uint generation; /* bumped on any control change */
+    atomic_bool online, stopped, d_sense;
+    pthread_mutex_t lock;   /* memory operations only */
+    struct list nexuses;
+    struct nexus *reserved_by; /* RESERVE(6/10) */
+    struct mode_values cur, saved, def;
+    unsigned prevent;          /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
+    /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
+     * wait; paid for only while orphans != 0 */
+    atomic_uint orphans;
+    struct list orphan_cmds;   /* under lock */
+    struct list range_waiters; /* under lock; resumed on their own workers */
+};
+
+static inline uint64_t
+lun_nblocks(const struct lun *lun)
+{
+    return be_size(lun->be) >> lun->block_shift;
+}
+
+/* --- handlers, one file a family -------------------------------------------------------------------------- */
+
+/* spc_inquiry.c, spc_vpd.c */
+void spc_inquiry(struct scsi_cmd *cmd);
+/* spc_misc.c */
+void spc_test_unit_ready(struct scsi_cmd *cmd);
+void spc_request_sense(struct scsi_cmd *cmd);
+void spc_report_luns(struct scsi_cmd *cmd);
+void spc_reserve(struct scsi_cmd *cmd); /* 6 and 10 */
+void spc_release(struct scsi_cmd *cmd);
+void spc_prevent_allow(struct scsi_cmd *cmd);
+/* spc_report_ops.c */
+void spc_report_opcodes(struct scsi_cmd *cmd);
+void spc_report_tmfs(struct scsi_cmd *cmd);
+/* mode.c */
+void mode_sense(struct scsi_cmd *cmd); /* 6 and 10 */
+void mode_select(struct scsi_cmd *cmd);
+/* sbc_rw.c */
+void sbc_read(struct scsi_cmd *cmd);  /* 6 10 12 16 */
+void sbc_write(struct scsi_cmd *cmd); /* 6 10 12 16 */
+/* sbc_verify.c */
+void sbc_verify(struct scsi_cmd *cmd);           /* 10 12 16, BYTCHK 00 01 11 */
+void sbc_write_and_verify(struct scsi_cmd *cmd); /* 10 12 16 */
+/* sbc_unmap.c */
+void sbc_unmap(struct scsi_cmd *cmd);
+void sbc_write_same(struct scsi_cmd *cmd); /* 10 16 */
+void sbc_get_lba_status(struct scsi_cmd *cmd);
+/* sbc_misc.c */
+void sbc_read_capacity_10(struct scsi_cmd *cmd);
+void sbc_read_capacity_16(struct scsi_cmd *cmd);
+void sbc_sync_cache(struct scsi_cmd *cmd); /* 10 16 */
+void sbc_prefetch(struct scsi_cmd *cmd);   /* 10 16 */
+void sbc_start_stop(struct scsi_cmd *cmd);
+
+/* Limits announced in VPD B0 and enforced by the handlers: each truth once. */
+#define SBC_MAX_XFER_BYTES (16u * 1024 * 1024) /* MAXIMUM TRANSFER LENGTH */
+#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 40)  /* in one UNMAP, all descriptors; in bytes */
+#define SBC_MAX_UNMAP_DESC 128u
+#define SBC_MAX_WRITE_SAME_BYTES (1ull << 32)
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Logical units as the transport (target/) sees them.  This is the room's one public header.
+ *
+ * One command: the transport fills a scsi_cmd and calls scsi_submit on the session's worker.
+ * The room checks it against the opcode table, may park it, asks the transport for data-out
+ * (xport->pull), runs backend requests, and ends with xport->done exactly once, never inside
+ * scsi_submit.  After done the command is the transport's; when its last byte is sent (or it is
+ * dropped) the transport calls scsi_release, then may reuse the memory.
+ *
+ * Threads: everything with a cmd or an itn belongs to the session's worker.  A `lun` is shared:
+ * see each function.
+ */
+#ifndef SCSI_SCSI_H
+#define SCSI_SCSI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+#include "base/budget.h"
+#include "base/list.h"
+
+struct buf;
+struct cstore;
+struct itn;
+struct lun;
+struct lun_map;
+struct nexus;
+struct scsi_cmd;
+struct scsi_op;
+struct worker;
+
+/* --- identity (SPC-4 7.8.6; unique across hosts, stable over restarts and re-ordering) -------- */
+
+#define LUN_MAX_NUMBER 16383u /* flat space addressing (SAM-5 4.7.7) */
+
+struct lun_ident {
+    uint8_t naa[16];   /* NAA designator, naa_len 8 or 16; 0: none */
+    uint8_t naa_len;
+    uint8_t eui[16];   /* EUI-64 designator, 8, 12 or 16; 0: none */
+    uint8_t eui_len;
+    char t10_id[64];   /* vendor specific part of the T10 vendor id designator ("scsi_id") */
+    char serial[64];   /* unit serial number, VPD 80 ("scsi_sn") */
+};
+
+/* The default identity from the host's random seed (32 bytes, kept in the control store) and
+ * be_identity(): SHA-256 of both; NAA 3h (locally assigned) of 8 bytes, serial and T10 id of 32
+ * hex digits.  Nothing of tid, LUN number or order goes in. */
+void lun_ident_default(struct lun_ident *id, const uint8_t seed[32], const char *store_identity);
+
+/* --- logical units ----------------------------------------------------------------------------- */
+
+struct lun_conf {
+    struct lun_ident ident;
+    char vendor_id[9];     /* default "EVTGT" */
+    char product_id[17];   /* default "VIRTUAL-DISK" */
+    char product_rev[5];   /* default from the package version */
+    uint32_t block_size;   /* bytes: 512 or 4096 */
+    uint8_t lbppbe;        /* log2 of logical blocks per physical block */
+    uint16_t la_lba;       /* lowest aligned LBA */
+    uint16_t opt_xfer_gran; /* blocks; 0: not reported */
+    uint32_t opt_xfer_len; /* blocks; 0: not reported */
+    uint16_t rotation_rate; /* VPD B1: 0 unknown, 1 non-rotating, else rpm; 0xffff: ask backend */
+    bool thin;             /* thin_provisioning: LBPME as far as the backend can discard */
+    bool read_only;
+    bool removable;
+    bool write_cache;      /* initial WCE */
+    bool swp;              /* initial software write protect */
+    bool descriptor_sense; /* initial D_SENSE ("sense_format") */
+    bool online;
+    struct cstore *cstore; /* where saved mode pages live; NULL: PS=0, nothing is saved */
+};
+
+/* Shared, counted.  Takes over the caller's reference on `be` (any state).  NULL with a message:
+ * bad values, or block size and backend do not fit.  Main. */
+struct lun *lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsize);
+struct lun *lun_get(struct lun *lun);
+/* Last reference frees it (any thread); the backend must be closed or closes by itself then. */
+void lun_put(struct lun *lun);
+struct backend *lun_backend(struct lun *lun);
+const struct lun_conf *lun_conf(const struct lun *lun);
+
+/* Live changes, main thread; atomic for the workers. Each sets the unit attentions it owes. */
+int lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
+void lun_set_online(struct lun *lun, bool online);
+/* Told what be_probe found (bits of enum be_event): capacity and not-ready-to-ready unit
+ * attentions (SBC-3, SPC-4 5.14).  Any thread. */
+void lun_probed(struct lun *lun, unsigned be_events);
+
+struct lun_state {
+    uint64_t nblocks;
+    uint32_t block_size;
+    bool ready, online, read_only, swp, wce, removable, thin, reserved, prevent_removal;
+    bool flush_failed;
+    unsigned itns;       /* I_T nexuses that see it */
+    char reason[160];    /* why not ready, in words; "" when ready */
+};
+void lun_state(struct lun *lun, struct lun_state *out); /* any thread */
+
+/* --- LUN maps: immutable, counted, any thread ---------------------------------------------------- */
+
+struct lun_map_entry {
+    uint16_t number;
+    struct lun *lun;
+};
+
+/* Sorted copy with references on the LUNs; -> NULL only for duplicate or too large numbers. */
+struct lun_map *lun_map_new(const struct lun_map_entry *e, unsigned n);
+struct lun_map *lun_map_get(struct lun_map *m);
+void lun_map_put(struct lun_map *m);
+unsigned lun_map_count(const struct lun_map *m);
+const struct lun_map_entry *lun_map_at(const struct lun_map *m, unsigned i);
+struct lun *lun_map_find(const struct lun_map *m, uint16_t number); /* borrowed; NULL: absent */
+
+/* 8-byte LUN field: peripheral (< 256) or flat form (SAM-5 4.7). */
+void lun_encode(uint16_t number, uint8_t out[8]);
+/* The number, or -1 when the field names something else (well-known unit, multi level). */
+int lun_decode(const uint8_t in[8]);
+
+/* --- I_T nexus: one a session ---------------------------------------------------------------------- */
+
+struct itn_params {
+    const char *initiator_name; /* iSCSI name, normalised */
+    uint8_t isid[6];
+    const char *target_name;
+    uint16_t tpgt;         /* portal group tag: relative target port identifier too */
+    struct budget *budget; /* the session's; data buffers are taken from it */
+    struct lun_map *map;   /* a reference is taken */
+};
+
+/* Every LUN starts with unit attention 29/00 (POWER ON, RESET OR BUS DEVICE RESET OCCURRED). */
+struct itn *itn_new(struct worker *w, const struct itn_params *p);
+/* Commands of LUNs that are no longer mapped are aborted; REPORTED LUNS DATA HAS CHANGED
+ * (3F/0E) is set for all LUNs of this nexus. */
+void itn_set_map(struct itn *itn, struct lun_map *map);
+/* The session ends: every command not yet done is aborted; those whose backend request cannot be
+ * taken back become orphans of the worker (done is still called for each, with cmd->aborted,
+ * later or now; itn stays valid inside the room until then, so the transport only keeps the cmd
+ * memory alive until done). Nothing waits. Reservations of RESERVE(6/10) end. */
+void itn_free(struct itn *itn);
+unsigned itn_active(const struct itn *itn); /* commands between submit and done */
+
+/* --- commands --------------------------------------------------------------------------------------- */
+
+enum scsi_attr { /* values as in the iSCSI ATTR field (RFC 7143 11.3.1) */
+    ATTR_UNTAGGED = 0,
+    ATTR_SIMPLE = 1,
+    ATTR_ORDERED = 2,
+    ATTR_HEAD = 3,
+    ATTR_ACA = 4,
+};
+
+enum scsi_status {
+    SAM_GOOD = 0x00,
+    SAM_CHECK = 0x02,
+    SAM_CONDITION_MET = 0x04,
+    SAM_BUSY = 0x08,
+    SAM_RESERVATION_CONFLICT = 0x18,
+    SAM_TASK_SET_FULL = 0x28,
+    SAM_ACA_ACTIVE = 0x30,
+    SAM_TASK_ABORTED = 0x40,
+};
+
+#define SCSI_SENSE_MAX 96
+#define SCSI_CDB_INLINE 16
+#define SCSI_CDB_MAX 260
+
+struct scsi_xport {
+    /* Wants data-out bytes [win_off, win_off + win_len) of the command at cmd->data.  True: they
+     * are there already (immediate data).  False: scsi_pulled will be called, later. */
+    bool (*pull)(struct scsi_cmd *cmd);
+    /* Data-in bytes [win_off, +win_len) at cmd->data, not the last ones: send them, no status;
+     * scsi_pushed is called, later, when they have left and cmd->data may be overwritten. */
+    void (*push)(struct scsi_cmd *cmd);
+    /* Over.  Data-in (if win_len != 0 and the command reads): the last bytes, at win_off; then
+     * status, sense.  Or cmd->aborted: send nothing at all. */
+    void (*done)(struct scsi_cmd *cmd);
+};
+
+struct scsi_cmd {
+    /* --- set by the transport before scsi_submit --- */
+    struct itn *itn;
+    struct worker *w;
+    const struct scsi_xport *xport;
+    const uint8_t *cdb; /* cdb_inline or longer memory that lives until release */
+    uint16_t cdb_len;   /* bytes received: 16, or more with an extended-CDB AHS */
+    uint8_t cdb_inline[SCSI_CDB_INLINE];
+    uint8_t lun[8];
+    uint8_t attr;     /* enum scsi_attr */
+    uint8_t priority; /* RFC 7144 */
+    uint32_t exp_out; /* bytes the initiator will send (0 unless the W bit) */
+    uint32_t exp_in;  /* bytes the initiator will take (0 unless the R bit) */
+    uint64_t tag;     /* for logs */
+
+    /* --- results, valid in done --- */
+    uint8_t status; /* enum scsi_status */
+    uint8_t sense_len;
+    bool aborted;
+    uint64_t xfer_out; /* data-out bytes the CDB describes; residual = exp_out - xfer_out */
+    uint64_t xfer_in;  /* data-in bytes the command has to give, may exceed exp_in: residual */
+    uint8_t sense[SCSI_SENSE_MAX];
+
+    /* --- the data window --- */
+    uint8_t *data;    /* room's memory (buf or lent by the backend), stable until release or next window */
+    uint32_t win_off; /* byte offset of the window in the command's data */
+    uint32_t win_len; /* bytes; never beyond exp_in / exp_out */
+
+    /* --- private to scsi/ --- */
+    const struct scsi_op *op;
+    struct nexus *nx; /* NULL: absent LUN or well-known unit */
+    struct lun *lu;   /* reference while the command lives */
+    struct buf *buf;
+    uint64_t lba, nblk; /* decoded by dispatch where the table says so */
+    uint32_t alloc_len; /* allocation or parameter list length, decoded */
+    uint32_t budgeted;  /* bytes held of the budget */
+    struct budget_wait bw;
+    struct list link;  /* nexus->tasks */
+    struct list parkq; /* where parked */
+    void (*resume)(struct scsi_cmd *cmd);
+    struct deferred later;
+    struct iovec iov[2];
+    struct iovec md[1];
+    struct io io;
+    uint64_t pos, end; /* progress of the handler, bytes or blocks */
+    uint8_t phase;     /* enum scsi_phase, scsi/priv.h */
+    uint8_t park_why;
+    bool is_orphan;
+    bool lent;         /* data is the backend's: io_release_ref owed */
+    uint32_t scratch[8];
+    struct scsi_tmf *waiter;
+};
+
+/* The transport zeroes the command once when it takes it from its pool, then sets its fields. */
+void scsi_submit(struct scsi_cmd *cmd);
+/* Answers to pull and push. err: 0, or -ECANCELED (the transport gives the command up: done comes
+ * with aborted), or another -errno: the data phase failed, the command ends with CHECK CONDITION
+ * ABORTED COMMAND and the additional sense code `asc` (e.g. 0x0c0d, 0x0c0c, 0x4705). */
+void scsi_pulled(struct scsi_cmd *cmd, int err, uint16_t asc);
+void scsi_pushed(struct scsi_cmd *cmd);
+/* Ends the command as soon as possible: cancels parking and backend requests; done comes, later,
+ * with aborted = true. After done: no effect. */
+void scsi_abort(struct scsi_cmd *cmd);
+/* Frees what the command holds (buffers, lent memory, references). After done only. */
+void scsi_release(struct scsi_cmd *cmd);
+/* For the transport's own errors before submit: fills status and sense (fixed or descriptor as
+ * the LUN has it set is not known here: fixed). */
+void scsi_fail_early(struct scsi_cmd *cmd, uint8_t key, uint16_t asc);
+
+/* --- task management (SAM-5 7, RFC 7143 11.5, 11.6) ---------------------------------------------------- */
+
+enum tmf_function { /* RFC 7143 11.5.1 */
+    TMF_ABORT_TASK = 1,
+    TMF_ABORT_TASK_SET = 2,
+    TMF_CLEAR_ACA = 3,
+    TMF_CLEAR_TASK_SET = 4,
+    TMF_LOGICAL_UNIT_RESET = 5,
+    TMF_TARGET_WARM_RESET = 6,
+    TMF_TARGET_COLD_RESET = 7,
+    TMF_TASK_REASSIGN = 8,
+};
+
+enum tmf_response { /* RFC 7143 11.6.1 */
+    TMF_COMPLETE = 0,
+    TMF_NO_TASK = 1,
+    TMF_NO_LUN = 2,
+    TMF_STILL_ALLEGIANT = 3,
+    TMF_NO_REASSIGN = 4,
+    TMF_NOT_SUPPORTED = 5,
+    TMF_AUTH_FAILED = 6,
+    TMF_REJECTED = 255,
+};
+
+struct scsi_tmf {
+    uint8_t function; /* ABORT_TASK .. TARGET_WARM_RESET; others: TMF_NOT_SUPPORTED */
+    struct itn *itn;
+    uint8_t lun[8];
+    struct scsi_cmd *ref; /* ABORT_TASK: between submit and done */
+    void (*done)(struct scsi_tmf *t);
+    uint8_t response;
+    /* private */
+    struct worker *w;
+    struct lun *lu;
+    struct lun_map *map;
+    unsigned pending;
+    struct list link;
+    struct deferred later;
+    bool dead; /* its session is gone: done is not called, memory freed by the room if owned */
+};
+
+/* Affected commands get done(aborted) first; t->done comes, later, when the last of them has ended
+ * (its backend request is over: nothing of it can touch the medium any more).  A reset reaches
+ * every worker, gives the other nexuses unit attention 29/03 (LUN RESET: BUS DEVICE RESET FUNCTION
+ * OCCURRED), clears RESERVE(6/10), restores mode pages to saved values.  LUN absent: TMF_NO_LUN. */
+void scsi_tmf_submit(struct scsi_tmf *t);
+/* The session dies while t is pending: t->done will not be called, t is not touched after this. */
+void scsi_tmf_forget(struct scsi_tmf *t);
+
+/* --- tables, for documentation and tests ------------------------------------------------------------- */
+
+/* Prints the opcode table as Markdown; used by the docs generator. */
+void scsi_ops_dump(void (*line)(const char *s, void *arg), void *arg);
+const char *scsi_op_name(uint8_t opcode, int service_action); /* "?" when unknown */
+
+#endif
