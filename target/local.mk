@@ -1,6 +1,12 @@
 sbin_PROGRAMS += evtgtd
 noinst_LIBRARIES += target/libtarget.a
-target_libtarget_a_SOURCES = target/target.h
+target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.h \
+	target/conn.c target/datain.c target/dataout.c target/logout.c target/nop.c target/pdutab.c \
+	target/registry.c target/reject.c target/rx.c target/sess.c target/task.c target/tmf.c \
+	target/tx.c target/xp_plain.c \
+	target/acl.c target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
+	target/text.c \
+	target/admin.c target/apply.c target/node.c target/portal.c target/watch.c
 evtgtd_SOURCES = target/main.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BASE_LIBS)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The out-queue: PDUs whose serial numbers were stamped when queued leave in that order by one
+ * gathering send per connection and loop turn.  Small data are copied into the staging buffer,
+ * from 32 KiB on they are sent in place: the item then holds a reference on the task.
+ */
+#ifndef TARGET_TX_H
+#define TARGET_TX_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/worker.h"
+
+struct conn;
+
+struct tx {
+    struct ev_io ev;
+    struct list queue; /* struct tx_item */
+    uint32_t queued_bytes;
+    struct deferred flush;
+    bool blocked; /* the socket takes no more: ev is active */
+};
+
+void tx_init(struct conn *c);
+void tx_fini(struct conn *c); /* drops the queue; every item's release is called */
+
+/* Queues one PDU. bhs: 48 bytes, DataSegmentLength is set here from len. data: copied when
+ * release is NULL; else sent in place and release(arg) is called once, when the kernel has it or
+ * the connection dropped. Digests and padding as agreed. Flushed before the loop sleeps. */
+void tx_pdu(struct conn *c, uint8_t bhs[48], const void *data, uint32_t len,
+            void (*release)(void *arg), void *arg);
+bool tx_is_empty(const struct conn *c);
+
+#endif
