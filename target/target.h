@@ -158,6 +158,18 @@ struct tgt_node *node_find(const struct node_set *set, const char *name); /* bor
  * sess_node_changed); then done(arg) on main and the old set is let go. */
 void node_publish(struct node_set *set, void (*done)(void *arg), void *arg);
 
+/* --- portals (portal.c): listeners, on main ------------------------------------------------------------------ */
+
+/* Binds (through the opener) and accepts from now on; sockets go to the workers. tpgt: 1.
+ * 0, or -errno with a message. Main, before or in its loop. */
+int portal_open(const struct sockaddr *addr, socklen_t addrlen, uint16_t tpgt, char *err,
+                size_t errsize);
+/* Stops listening; connections made stay. -ENOENT. Main. */
+int portal_close(const struct sockaddr *addr, socklen_t addrlen);
+void portal_close_all(void);
+/* What is bound now (port 0 resolved), at most max; returns how many there are. Main. */
+unsigned portal_list(struct node_portal *out, unsigned max);
+
 /* --- what this room keeps on each worker --------------------------------------------------------------------- */
 
 struct tgt_worker {
@@ -362,6 +374,9 @@ void sess_stamp(struct sess *s, uint8_t *bhs);
 void sess_kill(struct sess *s, const char *why);
 void sess_conn_gone(struct sess *s, struct conn *c);
 void sess_node_changed(struct sess *s, struct tgt_node *n); /* NULL: removed */
+/* Main, at the daemon's end (portals are closed): every session is asked to log out (Async Message
+ * event 1), those left after tgt_opts.shutdown_s are killed; then done(arg) on main. */
+void sess_shutdown_all(void (*done)(void *arg), void *arg);
 
 /* --- registry (registry.c): its own lock; any thread ---------------------------------------------------------------------- */
 
