@@ -108,6 +108,7 @@ enum scsi_sense {
     SENSE_PARAMETER_VALUE_INVALID,        /* 05/26/02 */
     SENSE_SAVING_NOT_SUPPORTED,           /* 05/39/00 */
     SENSE_INVALID_IU_FIELD,               /* 05/0e/03 */
+    SENSE_REMOVAL_PREVENTED,              /* 05/53/02 eject while PREVENT is set */
     SENSE_WRITE_PROTECTED,                /* 07/27/00 */
     SENSE_SPACE_ALLOCATION_FAILED,        /* 07/27/07 */
     SENSE_MISCOMPARE,                     /* 0e/1d/00, information = byte offset */
@@ -130,6 +131,8 @@ void scsi_fail_io(struct scsi_cmd *cmd, const struct io *io);
 unsigned sense_build(uint8_t *out, bool descriptor, uint8_t key, uint16_t asc, bool has_info,
                      uint64_t info, uint32_t field, bool field_in_cdb);
 
+/* GOOD.  When the command reads, the window (data, win_off, win_len) set by the handler is its last
+ * data-in and goes out with the status; scsi_fail* and scsi_status clear win_len. */
 void scsi_good(struct scsi_cmd *cmd);
 /* Ends with `status` and no sense (CONDITION MET, RESERVATION CONFLICT, BUSY, TASK SET FULL). */
 void scsi_status(struct scsi_cmd *cmd, enum scsi_status status);
@@ -211,6 +214,8 @@ struct lun {
     uint8_t block_shift;
     atomic_uint generation; /* bumped on any control change */
     atomic_bool online, stopped, d_sense;
+    atomic_bool ejected; /* removable only, START STOP UNIT with LOEJ: medium not present (3a/00) */
+    atomic_uint background; /* flushes and pre-fetches that outlive their IMMED command */
     pthread_mutex_t lock;   /* memory operations only */
     struct list nexuses;
     struct nexus *reserved_by; /* RESERVE(6/10) */
@@ -227,6 +232,22 @@ static inline uint64_t
 lun_nblocks(const struct lun *lun)
 {
     return be_size(lun->be) >> lun->block_shift;
+}
+
+/* LBPME (and LBPRZ: what was unmapped reads as zeros): thin provisioning is configured and the
+ * backend can discard.  READ CAPACITY(16), VPD B0 and B2, UNMAP and WRITE SAME ask here. */
+static inline bool
+lun_is_thin(struct lun *lun)
+{
+    struct be_info info;
+
+    pthread_mutex_lock(&lun->lock);
+    bool thin = lun->conf.thin;
+    pthread_mutex_unlock(&lun->lock);
+    if (!thin)
+        return false;
+    be_info(lun->be, &info);
+    return (info.caps & BE_CAP_DISCARD) != 0;
 }
 
 /* --- handlers, one file a family -------------------------------------------------------------------------- */
@@ -265,8 +286,8 @@ void sbc_start_stop(struct scsi_cmd *cmd);
 
 /* Limits announced in VPD B0 and enforced by the handlers: each truth once. */
 #define SBC_MAX_XFER_BYTES (16u * 1024 * 1024) /* MAXIMUM TRANSFER LENGTH */
-#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 40)  /* in one UNMAP, all descriptors; in bytes */
-#define SBC_MAX_UNMAP_DESC 128u
+#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29)  /* in one UNMAP, all descriptors; in bytes */
+#define SBC_MAX_UNMAP_DESC 256u
 #define SBC_MAX_WRITE_SAME_BYTES (1ull << 32)
 
 #endif
