@@ -1,0 +1,1 @@
+EXTRA_DIST += dist/packages dist/install-packages

@@ -11,3 +11,14 @@ if HAVE_CUNIT
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 endif
+
+# House rules and layers.
+TESTS += tests/lint/layers tests/lint/house
+EXTRA_DIST += tests/lint/layers tests/lint/house tests/run-all tests/lib/make-check \
+	tests/lib/distcheck tests/lib/quickstart-check .ci/run
+
+# A real initiator for quickstart and the initiator tests.
+if HAVE_LIBISCSI
+check_PROGRAMS += tests/initiator/prove
+tests_initiator_prove_LDADD = -liscsi
+endif
