@@ -31,6 +31,7 @@ enum op_resv {
     RESV_WRITE,     /* writes the medium or changes state */
     RESV_CONFLICT,  /* never allowed for others: RESERVE, MODE SELECT, ... */
     RESV_RELEASE,   /* RELEASE: GOOD and no effect */
+    RESV_PREVENT,   /* PREVENT ALLOW MEDIUM REMOVAL: conflicts unless it allows */
 };
 
 enum op_flag {
@@ -44,6 +45,12 @@ enum op_flag {
     OP_PROTECT = 128,   /* byte 1 bits 7..5 RDPROTECT/WRPROTECT/VRPROTECT must be 0 (20/00->24/00) */
     OP_IMPLICIT_HEAD = 256, /* SAM-5 8.2: INQUIRY, REPORT LUNS, REQUEST SENSE run at once */
     OP_WLUN = 512,      /* answered by the REPORT LUNS well-known unit too */
+    /* What data the CDB describes beside OP_BLOCKS; dispatch sets xfer_out by these: */
+    OP_BYTCHK = 1024,    /* VERIFY: nothing, all blocks or one block by BYTCHK (SBC-3 5.33) */
+    OP_ONE_BLOCK = 2048, /* WRITE SAME: one block, none with NDOB (SBC-3 5.47) */
+    OP_THIN = 4096,      /* withdrawn (05/20/00, not in RSOC) unless lun_is_thin */
+    OP_UNMAP_BIT = 8192, /* WRITE SAME: the UNMAP bit is withdrawn unless lun_is_thin */
+    OP_RANGE = 16384,    /* touches data blocks lba..lba+nblk (nblk 0: to the end): waits for orphans */
 };
 
 struct op_field { /* where a number lies in the CDB: len 0: nowhere */
@@ -71,6 +78,10 @@ struct scsi_op {
 
 extern const struct scsi_op scsi_ops[];
 extern const unsigned scsi_ops_count;
+/* Usage data of a row as it holds on this unit (OP_UNMAP_BIT), without the service action. */
+void scsi_op_usage(const struct scsi_op *op, struct lun *lun, uint8_t out[16]);
+/* False: withdrawn on this unit.  lun NULL: the REPORT LUNS well-known unit. */
+bool scsi_op_is_offered(const struct scsi_op *op, struct lun *lun);
 /* Exact row; or NULL with *known_opcode = another row of the same opcode (service action bad). */
 const struct scsi_op *scsi_op_find(uint8_t opcode, int sa, const struct scsi_op **known_opcode);
 
@@ -134,6 +145,15 @@ unsigned sense_build(uint8_t *out, bool descriptor, uint8_t key, uint16_t asc, b
 /* GOOD.  When the command reads, the window (data, win_off, win_len) set by the handler is its last
  * data-in and goes out with the status; scsi_fail* and scsi_status clear win_len. */
 void scsi_good(struct scsi_cmd *cmd);
+/* CHECK CONDITION with an explicit key and additional sense code. */
+void scsi_check(struct scsi_cmd *cmd, uint8_t key, uint16_t asc);
+/* Fills status and sense without ending the command. */
+void sense_set(struct scsi_cmd *cmd, uint8_t key, uint16_t asc, bool has_info, uint64_t info,
+               uint32_t field);
+/* What the unit would answer a medium access with: 0 when ready, else 02/xx/yy as key << 16 | asc. */
+uint32_t lun_not_ready(struct lun *lun);
+/* A medium access failed with "not ready": key and asc by lun_not_ready. */
+void scsi_fail_not_ready(struct scsi_cmd *cmd);
 /* Ends with `status` and no sense (CONDITION MET, RESERVATION CONFLICT, BUSY, TASK SET FULL). */
 void scsi_status(struct scsi_cmd *cmd, enum scsi_status status);
 /* A reply of len bytes built in cmd->data is complete (len as if nothing was cut: residual); what
@@ -155,6 +175,16 @@ void scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(st
 void scsi_io(struct scsi_cmd *cmd, void (*next)(struct scsi_cmd *cmd));
 
 enum scsi_phase { PH_NEW, PH_PARKED, PH_RUNNING, PH_PULL, PH_PUSH, PH_IO, PH_ENDING, PH_DONE };
+
+/* task.c, for dispatch: enters the command into its nexus' task set / runs it when order and
+ * orphans allow / ends it (done comes later, from the ready list). */
+void task_enter(struct scsi_cmd *cmd);
+void task_enable(struct scsi_cmd *cmd);
+void task_end(struct scsi_cmd *cmd);
+/* dispatch.c, for task.c: the state checks that may change while a command is parked (not ready,
+ * reservation, write protection): false when they ended it; and the handler. */
+bool dispatch_recheck(struct scsi_cmd *cmd);
+void dispatch_run(struct scsi_cmd *cmd);
 
 /* --- parking (scsi/task.c) --------------------------------------------------------------------------- */
 
@@ -186,6 +216,26 @@ bool ua_take(struct nexus *nx, uint16_t *asc);
 
 /* --- I_T_L nexus and unit -------------------------------------------------------------------------------- */
 
+#define WLUN_REPORT_LUNS 0xc101u
+
+struct itn {
+    struct worker *w;
+    unsigned refs; /* the session, and each command from submit to release; owner */
+    char *initiator_name, *target_name;
+    uint8_t isid[6];
+    uint16_t tpgt;
+    bool dead; /* itn_free was called */
+    struct budget *budget;
+    struct lun_map *map;
+    struct nexus **nx; /* sorted by number */
+    unsigned nnx;
+    struct list loose; /* commands without a nexus: absent LUNs, the well-known unit */
+    unsigned active;   /* commands between submit and done */
+};
+struct nexus *itn_nexus(const struct itn *itn, uint16_t number); /* NULL: absent */
+void itn_unref(struct itn *itn);
+void nexus_task_gone(struct nexus *nx); /* frees a dead nexus with its last command */
+
 struct nexus {
     struct itn *itn;
     struct lun *lun; /* reference */
@@ -193,7 +243,10 @@ struct nexus {
     uint16_t number;
     struct list on_lun;  /* lun->nexuses, under lun->lock */
     struct list tasks;   /* commands between submit and done, oldest first; owner */
-    struct list ordered; /* parked behind an ORDERED task */
+    struct list ordered; /* parked behind an ORDERED task, or ORDERED and not the oldest */
+    unsigned ntasks, nordered; /* in tasks: all, ORDERED ones not done */
+    bool dead;           /* no longer mapped or session gone; freed with the last command */
+    bool prevent;        /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
     atomic_uint ua;      /* bits of enum ua */
     /* cached verdict, valid while gen == lun->generation; owner */
     uint32_t gen;
@@ -220,6 +273,9 @@ struct lun {
     struct list nexuses;
     struct nexus *reserved_by; /* RESERVE(6/10) */
     struct mode_values cur, saved, def;
+    struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
+    bool misfit;               /* backend's blocks do not fit block_size: stays not ready; under lock */
+    char *mode_record;         /* name in the control store */
     unsigned prevent;          /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
      * wait; paid for only while orphans != 0 */
@@ -250,10 +306,28 @@ lun_is_thin(struct lun *lun)
     return (info.caps & BE_CAP_DISCARD) != 0;
 }
 
+/* Copy of the configuration for handlers on workers. */
+void lun_conf_copy(struct lun *lun, struct lun_conf *out);
+/* mode pages: read at lun_new; back to saved values at a reset (lock held). */
+void mode_load(struct lun *lun);
+void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
+/* What LUN RESET does to shared state; UA to every nexus but `by`'s session. */
+void lun_reset_state(struct lun *lun, const struct itn *by);
+/* PREVENT and RESERVE of a nexus end; lock held. */
+void lun_forget_nexus(struct lun *lun, struct nexus *nx);
+
+/* An aborted write that a backend still has: newer commands on its range wait.  task.c */
+void orphan_add(struct scsi_cmd *cmd);
+void orphan_del(struct scsi_cmd *cmd);
+
+/* tmf.c: the command that ended was awaited by task management functions. */
+void tmf_waiters_notify(struct list *waiters);
+
 /* --- handlers, one file a family -------------------------------------------------------------------------- */
 
 /* spc_inquiry.c, spc_vpd.c */
 void spc_inquiry(struct scsi_cmd *cmd);
+void spc_vpd(struct scsi_cmd *cmd, uint8_t peripheral); /* EVPD=1 */
 /* spc_misc.c */
 void spc_test_unit_ready(struct scsi_cmd *cmd);
 void spc_request_sense(struct scsi_cmd *cmd);

@@ -27,9 +27,11 @@ struct cstore;
 struct itn;
 struct lun;
 struct lun_map;
+struct mode_change;
 struct nexus;
 struct scsi_cmd;
 struct scsi_op;
+struct tmf_job;
 struct worker;
 
 /* --- identity (SPC-4 7.8.6; unique across hosts, stable over restarts and re-ordering) -------- */
@@ -229,7 +231,10 @@ struct scsi_cmd {
     bool is_orphan;
     bool lent;         /* data is the backend's: io_release_ref owed */
     uint32_t scratch[8];
-    struct scsi_tmf *waiter;
+    struct list waiters; /* task management functions that wait for the end */
+    struct list orphan;  /* lun->orphan_cmds, under lun->lock */
+    struct budget *held_from; /* whose `budgeted` bytes they are */
+    struct mode_change *change; /* MODE SELECT that is being made durable */
 };
 
 /* The transport zeroes the command once when it takes it from its pool, then sets its fields. */
@@ -242,7 +247,8 @@ void scsi_pushed(struct scsi_cmd *cmd);
 /* Ends the command as soon as possible: cancels parking and backend requests; done comes, later,
  * with aborted = true. After done: no effect. */
 void scsi_abort(struct scsi_cmd *cmd);
-/* Frees what the command holds (buffers, lent memory, references). After done only. */
+/* Frees what the command holds (buffers, lent memory, references). After done only, and for every
+ * command; those that are done when itn_free is called, before the session's budget goes. */
 void scsi_release(struct scsi_cmd *cmd);
 /* For the transport's own errors before submit: fills status and sense (fixed or descriptor as
  * the LUN has it set is not known here: fixed). */
@@ -280,13 +286,7 @@ struct scsi_tmf {
     void (*done)(struct scsi_tmf *t);
     uint8_t response;
     /* private */
-    struct worker *w;
-    struct lun *lu;
-    struct lun_map *map;
-    unsigned pending;
-    struct list link;
-    struct deferred later;
-    bool dead; /* its session is gone: done is not called, memory freed by the room if owned */
+    struct tmf_job *job;
 };
 
 /* Affected commands get done(aborted) first; t->done comes, later, when the last of them has ended
