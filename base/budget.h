@@ -22,12 +22,17 @@ struct budget {
     uint64_t limit;        /* bytes */
     atomic_uint_fast64_t used;
     struct list waiters; /* struct budget_wait, owner's thread */
+    /* private; owned levels */
+    struct list blocked;       /* budgets below whose first waiter lacks bytes of this level */
+    struct list link;          /* in blocked_on->blocked, or in the worker's retry list */
+    struct budget *blocked_on; /* a level above, or NULL */
 };
 
 struct budget_wait {
     struct list link;
     uint64_t bytes;
     void (*fn)(struct budget_wait *bw); /* the bytes are taken already when it is called */
+    bool granted;                       /* private */
 };
 
 void budget_init(struct budget *b, struct budget *parent, struct worker *w, uint64_t limit);
@@ -39,10 +44,15 @@ void budget_fini(struct budget *b);
 bool budget_take(struct budget *b, uint64_t bytes);
 void budget_give(struct budget *b, uint64_t bytes);
 
-/* Queue for bytes; bw->fn runs (deferred, never inside this call) when they were taken.
- * Where the parent is what is full, retried by the worker's 10 ms housekeeping. */
+/* Queue for bytes; bw->fn runs (deferred, never inside this call) when they were taken.  Waiters
+ * of one budget are served in order of arrival; where an owned parent is what is full, the
+ * children that wait for it take turns; where the shared parent is, it is tried again when this
+ * worker gives bytes back and by the worker's 10 ms housekeeping (no order between workers).
+ * b must be owned. Owner's thread. */
 void budget_wait(struct budget *b, struct budget_wait *bw, uint64_t bytes,
                  void (*fn)(struct budget_wait *bw));
+/* Idempotent: nothing happens after fn ran or on a zeroed bw. Bytes granted to a bw whose fn has
+ * not run yet are given back. */
 void budget_wait_cancel(struct budget *b, struct budget_wait *bw);
 
 #endif

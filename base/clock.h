@@ -6,6 +6,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 uint64_t clock_ms(void);
@@ -15,5 +16,6 @@ uint64_t clock_us(void);
 void clock_fake_set(uint64_t us);
 void clock_fake_advance(uint64_t us);
 void clock_fake_off(void);
+bool clock_is_fake(void);
 
 #endif

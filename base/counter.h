@@ -35,4 +35,10 @@ void counter_add(enum counter c, uint64_t n);
 uint64_t counter_sum(enum counter c);
 const char *counter_name(enum counter c); /* snake case, stable */
 
+/* Gives the calling thread a cell of its own, and takes it back (its values are kept in the
+ * shared cell, so sums never fall). Nests. Called by base/worker.c when a worker starts and
+ * ends. */
+void counter_attach(void);
+void counter_detach(void);
+
 #endif

@@ -17,8 +17,12 @@
 struct cstore;
 struct worker;
 
-/* NULL with errno (EBUSY: another daemon has it). Blocking: main before its loop, or tools. */
+#define CSTORE_MAX (16u * 1024u * 1024u) /* bytes of one record; more is -EFBIG */
+
+/* NULL with errno (EBUSY: another daemon has it). The directory is made when only its last
+ * component is missing. Blocking: main before its loop, or tools. */
 struct cstore *cstore_open_dir(const char *dir);
+/* What was queued and not yet written is written first. After helper_pool_stop. */
 void cstore_close(struct cstore *cs);
 
 /* Record names: [a-z0-9._-]{1,200}, else -EINVAL. *out is malloc'ed (caller frees); bytes or
@@ -26,7 +30,9 @@ void cstore_close(struct cstore *cs);
 int64_t cstore_read(struct cstore *cs, const char *name, void **out);
 
 /* Durable replace. Blocking form for main before its loop and for helpers; records of one name
- * are written in the order of the calls. len 0 with data NULL removes the record. 0 or -errno. */
+ * are written in the order of the calls. len 0 with data NULL removes the record (0 as well when
+ * there was none). 0 or -errno. After an error at the last step (sync of the directory) the new
+ * record may or may not be what a later start finds; it is whole either way. */
 int cstore_write_sync(struct cstore *cs, const char *name, const void *data, size_t len);
 
 /* Asynchronous: bytes are copied; done(arg, err) on `w` when durable (0) or failed (-errno). */

@@ -44,6 +44,10 @@ bool log_debug_on(enum log_area area);
 void log_event(enum log_level level, enum log_area area, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* One LL_ERROR line, then abort(): a broken invariant of our own, or no memory for a small object;
+ * never for anything a peer or a device can do. */
+void log_abort(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
 #define log_debug(area, ...)                                                                      \
     do {                                                                                          \
         if (log_debug_on(area))                                                                   \

@@ -21,13 +21,15 @@ int opener_start(void);
 void opener_stop(void);
 
 /* From now on `path` (exact) may be opened. Directories: `path` ending in '/' permits direct
- * children. Main only. */
+ * children (which must not be symbolic links). Permitting twice is the same as once; revoking
+ * what is not permitted is -ENOENT. -ENAMETOOLONG. Main only. */
 int opener_permit(const char *path);
 int opener_revoke(const char *path);
 
 /* open(2); descriptor (O_CLOEXEC) or -errno (-EPERM: not permitted). */
 int opener_open(const char *path, int flags, mode_t mode);
-/* Listening TCP socket bound to addr, or -errno. v6 sockets are IPV6_V6ONLY; SO_REUSEADDR set. */
+/* Listening TCP socket bound to addr (AF_INET, AF_INET6), or -errno. v6 sockets are IPV6_V6ONLY;
+ * SO_REUSEADDR, O_NONBLOCK and O_CLOEXEC are set. */
 int opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog);
 
 /* Without opener_start (unit tests, tools) the calls are made in this process, unrestricted. */

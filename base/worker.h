@@ -118,6 +118,8 @@ void worker_defer_flush(struct worker *w, struct deferred *d);
 /* One-shot timer in base/clock time, coarse (coalesced to 10 ms unless `us` is small); embedded. */
 struct worker_timer {
     struct ev_timer ev; /* private */
+    struct list link;   /* private */
+    uint64_t due_us;    /* private */
     struct worker *w;
     void (*fn)(struct worker_timer *t);
 };

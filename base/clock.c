@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Time.  CLOCK_MONOTONIC, or a value that tests move by hand.  Any thread.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+static atomic_bool fake_on;
+static atomic_uint_fast64_t fake_us;
+
+uint64_t
+clock_us(void)
+{
+    if (atomic_load_explicit(&fake_on, memory_order_relaxed))
+        return atomic_load_explicit(&fake_us, memory_order_relaxed);
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+uint64_t
+clock_ms(void)
+{
+    return clock_us() / 1000u;
+}
+
+void
+clock_fake_set(uint64_t us)
+{
+    atomic_store(&fake_us, us);
+    atomic_store(&fake_on, true);
+}
+
+void
+clock_fake_advance(uint64_t us)
+{
+    atomic_fetch_add(&fake_us, us);
+}
+
+void
+clock_fake_off(void)
+{
+    atomic_store(&fake_on, false);
+}
+
+bool
+clock_is_fake(void)
+{
+    return atomic_load_explicit(&fake_on, memory_order_relaxed);
+}
