@@ -64,6 +64,9 @@ extern struct tgt_opts tgt_opts;
  * no control characters or blanks; <= 223 bytes. Returns 0 and the normalised name in out
  * (ISCSI_NAME_MAX + 1 bytes), or -EINVAL and *why (static text). */
 int name_normalise(const char *in, size_t len, char *out, const char **why);
+/* The same without the check of the iqn., eui., naa. forms: for what a peer calls itself or asks
+ * for, where strictness would only lock out old installations. */
+int name_fold(const char *in, size_t len, char *out, const char **why);
 
 struct acl; /* immutable, counted */
 /* addrs: NULL-terminated "ALL", "10.0.0.0/8", "::1/128", "192.168.1.7"...; names: exact or with
@@ -105,6 +108,8 @@ enum key_id {
     KEY_OF_MARKER,
     KEY_IF_MARK_INT,
     KEY_OF_MARK_INT,
+    KEY_TASK_REPORTING,
+    KEY_PROTOCOL_LEVEL,
     KEY_COUNT
 };
 
@@ -119,6 +124,8 @@ void keys_defaults(struct key_values *kv);
 int keys_set(struct key_values *kv, const char *name, const char *value, char *err, size_t errsize);
 /* For show and dump: name and value text of key i; false when the key is not settable. */
 bool keys_show(const struct key_values *kv, unsigned i, const char **name, char *value, size_t size);
+/* The table as Markdown, line by line, for the documentation. */
+void keys_dump(void (*line)(const char *s, void *arg), void *arg);
 
 /* --- targets as workers see them (node.c): immutable, counted ----------------------------------------------- */
 
@@ -169,6 +176,9 @@ int portal_close(const struct sockaddr *addr, socklen_t addrlen);
 void portal_close_all(void);
 /* What is bound now (port 0 resolved), at most max; returns how many there are. Main. */
 unsigned portal_list(struct node_portal *out, unsigned max);
+/* "192.0.2.1:3260", "[2001:db8::1]:3260"; v4-mapped addresses as IPv4, zone ids left out. Any
+ * thread; buf of 64 bytes always suffices. */
+const char *portal_text(const struct sockaddr_storage *sa, char *buf, size_t size);
 
 /* --- what this room keeps on each worker --------------------------------------------------------------------- */
 
@@ -253,12 +263,14 @@ struct conn {
         unsigned missed;
         uint64_t last_rx_ms;
     } nop;
-    struct {               /* text negotiation in full feature phase, text.c */
+    struct {               /* text negotiation in full feature phase, text.c; zeroed at start */
+        bool open;         /* an exchange is under way: itt and ttt are its tags */
         uint32_t ttt, itt;
-        uint8_t *in;
+        uint8_t *in;       /* pieces of a request with the C bit */
         uint32_t in_len;
-        uint8_t *out;
+        uint8_t *out;      /* answer not yet sent */
         uint32_t out_len, out_pos;
+        uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
     } text;
     struct log_rate rate;
     struct deferred close_later;
@@ -324,7 +336,11 @@ struct login_result {
 
 /* First PDU and all later ones until full feature phase. */
 enum verdict login_pdu(struct conn *c, struct pdu *pdu);
+/* Frees c->login (NULL: nothing to do). Called by conn.c when the connection ends. */
 void login_free(struct conn *c);
+/* A PDU that is no Login Request came in state CS_IN_LOGIN: answers 02/0b and closes (RFC 7143
+ * 6.3.1). In CS_XPT_UP the connection is dropped without a word instead. */
+enum verdict login_foreign_pdu(struct conn *c, const struct pdu *pdu);
 /* login.c -> sess.c: the negotiation is complete; sess.c decides on session, TSIH and worker
  * (reinstating where due), moves the connection, and answers with login_established on the
  * connection's (new) worker.  Until then the connection reads nothing. */
@@ -430,6 +446,7 @@ void task_abort_all(struct sess *s);
 enum verdict tmf_pdu(struct conn *c, struct pdu *pdu);
 enum verdict nop_out_pdu(struct conn *c, struct pdu *pdu);
 enum verdict text_pdu(struct conn *c, struct pdu *pdu);
+void text_free(struct conn *c); /* the connection ends: what c->text holds */
 enum verdict logout_pdu(struct conn *c, struct pdu *pdu);
 
 /* Reject with a copy of the header (RFC 7143 11.17). */
@@ -443,5 +460,7 @@ void async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_
 /* Appends the answer to SendTargets=value for this connection: what it may log in to, at
  * addresses it can reach. Returns malloc'ed text (keys separated by NUL) and its length. */
 uint8_t *discovery_answer(struct conn *c, const char *value, uint32_t *len);
+/* The host's addresses, shown for wildcard portals. Main, now and then (portal.c). */
+void discovery_refresh_addrs(void);
 
 #endif
