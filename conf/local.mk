@@ -1,2 +1,3 @@
 noinst_LIBRARIES += conf/libconf.a
-conf_libconf_a_SOURCES = conf/conf.h
+conf_libconf_a_SOURCES = conf/conf.h conf/priv.h conf/conf.c conf/raw.c conf/table.c conf/build.c \
+	conf/lun.c

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw tree -> struct conf: every directive is looked up and judged, then what must be unique is
+ * compared.  Goes on after an error, so that all of them are reported at once.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/pool.h"
+#include "conf/priv.h"
+
+struct builder {
+    struct conf *c;
+    const struct conf_checks *ck;
+    struct conf_report *r;
+};
+
+static const char *
+where(const struct conf_pos *pos, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s:%u:%u", pos->file, pos->line, pos->col);
+    return buf;
+}
+#define WHERE(pos) where(pos, (char[256]){0}, 256)
+
+static bool
+says_tgt(const struct conf_file *f)
+{
+    for (; f; f = f->parent) {
+        if (f->syntax_tgt)
+            return true;
+    }
+    return false;
+}
+
+/* Unknown here: known elsewhere, or near to something, or the list. */
+static void
+complain_unknown(struct builder *b, const struct raw_node *n, unsigned scope, const char *level)
+{
+    const struct directive *any = table_find_any(n->name);
+    char hint[1024];
+
+    if (any) {
+        const char *place = any->scopes & SC_GLOBAL   ? "outside of any block"
+                            : any->scopes & SC_TARGET ? "in a <target> block"
+                                                      : "in a <backing-store> block";
+        conf_report_add(b->r, true, &n->pos, "%s does not belong %s; it stands %s", n->name, level,
+                        place);
+        return;
+    }
+    table_suggest(n->name, scope, hint, sizeof hint);
+    conf_report_add(b->r, true, &n->pos, "unknown directive \"%.100s\" %s%s", n->name, level, hint);
+}
+
+static void
+complain_twice(struct builder *b, const struct raw_node *n, const struct conf_pos *first)
+{
+    conf_report_add(b->r, true, &n->pos, "%s is given twice; the first is at %s", n->name,
+                    WHERE(first));
+}
+
+/* An earlier sibling of the same name, or NULL. */
+static const struct raw_node *
+earlier(const struct raw_node *first, const struct raw_node *n)
+{
+    for (const struct raw_node *k = first; k && k != n; k = k->next) {
+        if (strcmp(k->name, n->name) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+/* Rules common to all rows. False: complained, skip it. */
+static bool
+row_ok(struct builder *b, const struct raw_node *first, const struct raw_node *n,
+       const struct directive *d, bool may_block)
+{
+    const struct raw_node *twin;
+
+    if (d->refuse) {
+        conf_report_add(b->r, true, &n->pos, "%s: %s", n->name, d->refuse);
+        return false;
+    }
+    if (n->is_block && !may_block) {
+        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name, n->name);
+        return false;
+    }
+    if (!d->many && (twin = earlier(first, n))) {
+        complain_twice(b, n, &twin->pos);
+        return false;
+    }
+    if (!*n->value) {
+        conf_report_add(b->r, true, &n->vpos, "%s wants a value", n->name);
+        return false;
+    }
+    return true;
+}
+
+static bool
+run_setter(struct builder *b, void *obj, const struct raw_node *n, const struct directive *d)
+{
+    char err[512] = "", warn[512] = "";
+    struct setter_out out = {err, sizeof err, warn, sizeof warn};
+
+    if (d->set(obj, d, n->value, &out) < 0) {
+        conf_report_add(b->r, true, &n->vpos, "%s", err);
+        return false;
+    }
+    if (*warn)
+        conf_report_add(b->r, false, &n->vpos, "%s", warn);
+    return true;
+}
+
+/* --- logical units ------------------------------------------------------------------------------ */
+
+static void
+note_place(struct conf_lun *l, const char *name, const struct conf_pos *pos)
+{
+    static const char *const names[LUN_AT_COUNT] = {"lun", "scsi_id", "scsi_sn", "naa", "eui"};
+    for (unsigned i = 0; i < LUN_AT_COUNT; i++) {
+        if (strcmp(name, names[i]) == 0)
+            l->at[i] = *pos;
+    }
+}
+
+static void
+lun_directive(struct builder *b, struct conf_lun *l, const struct raw_node *first,
+              const struct raw_node *n)
+{
+    const struct directive *d = table_find(n->name, SC_LUN);
+    char err[512] = "", warn[512] = "";
+
+    if (!d) {
+        complain_unknown(b, n, SC_LUN, "in a <backing-store> block");
+        return;
+    }
+    if (!row_ok(b, first, n, d, false))
+        return;
+    if (conf_lun_set(l, false, n->name, n->value, err, sizeof err, warn, sizeof warn) < 0) {
+        conf_report_add(b->r, true, &n->vpos, "%s", err);
+        return;
+    }
+    if (*warn)
+        conf_report_add(b->r, false, &n->vpos, "%s", warn);
+    note_place(l, n->name, &n->vpos);
+    if (strcmp(n->name, "params") == 0) { /* may hold identities: the best place known */
+        for (unsigned i = LUN_AT_ID; i < LUN_AT_COUNT; i++)
+            l->at[i] = l->at[i].file ? l->at[i] : n->vpos;
+    }
+}
+
+static void
+build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defaults,
+          const struct raw_node *n)
+{
+    char err[512] = "";
+    struct conf_lun l;
+
+    conf_lun_copy(&l, defaults);
+    l.pos = n->pos;
+    free(l.path);
+    l.path = xstrdup(n->value);
+    unsigned before = b->r->nerrors;
+    if (n->children) {
+        bool fresh_layers = false; /* layers of the block replace those of the target */
+        for (const struct raw_node *k = n->children; k; k = k->next) {
+            if (strcmp(k->name, "layer") == 0 && !fresh_layers) {
+                l.layers[0] = 0;
+                fresh_layers = true;
+            }
+            lun_directive(b, &l, n->children, k);
+        }
+    }
+    if (b->r->nerrors == before && conf_lun_check(&l, err, sizeof err) < 0)
+        conf_report_add(b->r, true, l.path[0] == '/' || l.bs == CONF_BS_NULL ? &n->pos : &n->vpos,
+                        "%s", err);
+    else if (b->r->nerrors == before && b->ck->lun && b->ck->lun(&l, err, sizeof err, b->ck->arg) < 0)
+        conf_report_add(b->r, true, &n->pos, "%s", err);
+    t->luns = xrealloc(t->luns, (t->nluns + 1) * sizeof *t->luns);
+    t->luns[t->nluns++] = l;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    const struct conf_lun *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool
+number_taken(const struct conf_target *t, int number)
+{
+    for (unsigned i = 0; i < t->nluns; i++) {
+        if (t->luns[i].number == number)
+            return true;
+    }
+    return false;
+}
+
+/* Explicit numbers first; the others take the lowest free number from 1, in order. */
+static void
+number_luns(struct builder *b, struct conf_target *t)
+{
+    for (unsigned i = 0; i < t->nluns; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            if (t->luns[i].number >= 0 && t->luns[i].number == t->luns[k].number)
+                conf_report_add(b->r, true, &t->luns[i].at[LUN_AT_NUMBER],
+                                "LUN %d is given twice in this target; the first is at %s",
+                                t->luns[i].number, WHERE(&t->luns[k].at[LUN_AT_NUMBER]));
+        }
+    }
+    int next = 1;
+    for (unsigned i = 0; i < t->nluns; i++) {
+        if (t->luns[i].number >= 0)
+            continue;
+        while (next <= 16383 && number_taken(t, next))
+            next++;
+        if (next > 16383) {
+            conf_report_add(b->r, true, &t->luns[i].pos, "more logical units than numbers (16383)");
+            break;
+        }
+        t->luns[i].number = next++;
+    }
+    if (t->nluns)
+        qsort(t->luns, t->nluns, sizeof *t->luns, by_number);
+}
+
+/* --- targets ---------------------------------------------------------------------------------------- */
+
+static void
+add_kv(struct conf_kv **v, unsigned *n, const struct raw_node *node)
+{
+    *v = xrealloc(*v, (*n + 1) * sizeof **v);
+    (*v)[(*n)++] = (struct conf_kv){node->name, node->value, node->pos};
+}
+
+/* An operational key, or unknown. */
+static void
+target_key(struct builder *b, struct conf_target *t, const struct raw_node *first,
+           const struct raw_node *n)
+{
+    char err[512] = "";
+    int rc = b->ck->key ? b->ck->key(n->name, n->value, err, sizeof err, b->ck->arg) : -ENOENT;
+    const struct raw_node *twin;
+
+    if (rc == -ENOENT) {
+        complain_unknown(b, n, SC_TARGET, "in a <target> block");
+    } else if (n->is_block) {
+        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name, n->name);
+    } else if ((twin = earlier(first, n))) {
+        complain_twice(b, n, &twin->pos);
+    } else if (rc < 0) {
+        conf_report_add(b->r, true, &n->vpos, "%s", err);
+    } else {
+        add_kv(&t->keys, &t->nkeys, n);
+    }
+}
+
+static void
+target_access(struct builder *b, struct conf_target *t, const struct raw_node *n)
+{
+    char err[512] = "", warn[512] = "";
+    bool addr = strcmp(n->name, "initiator-address") == 0;
+    int rc = 0;
+
+    if (addr && b->ck->address)
+        rc = b->ck->address(n->value, err, sizeof err, warn, sizeof warn, b->ck->arg);
+    else if (!addr && b->ck->initiator)
+        rc = b->ck->initiator(n->value, err, sizeof err, b->ck->arg);
+    if (rc < 0) {
+        conf_report_add(b->r, true, &n->vpos, "%s: %s", n->name, err);
+        return;
+    }
+    if (*warn)
+        conf_report_add(b->r, false, &n->vpos, "%s: %s", n->name, warn);
+    if (addr)
+        add_kv(&t->addrs, &t->naddrs, n);
+    else
+        add_kv(&t->names, &t->nnames, n);
+}
+
+static bool
+is_lun_directive(const struct raw_node *n)
+{
+    const struct directive *d = table_find(n->name, SC_LUN);
+    return d && strcmp(n->name, "include") != 0;
+}
+
+static void
+target_directive(struct builder *b, struct conf_target *t, const struct raw_node *first,
+                 const struct raw_node *n)
+{
+    const struct directive *d = table_find(n->name, SC_TARGET);
+
+    if (!d)
+        target_key(b, t, first, n);
+    else if (is_lun_directive(n) || strcmp(n->name, "backing-store") == 0)
+        return; /* done apart: the order of these does not matter */
+    else if (!row_ok(b, first, n, d, false))
+        return;
+    else if (d->set)
+        run_setter(b, t, n, d);
+    else
+        target_access(b, t, n);
+}
+
+static void
+target_luns(struct builder *b, struct conf_target *t, const struct raw_node *block)
+{
+    const struct raw_node *lun = NULL;
+    struct conf_lun defaults;
+    unsigned stores = 0;
+
+    conf_lun_init(&defaults);
+    for (const struct raw_node *n = block->children; n; n = n->next) {
+        if (strcmp(n->name, "backing-store") == 0)
+            stores++;
+        if (!is_lun_directive(n))
+            continue;
+        lun_directive(b, &defaults, block->children, n);
+        if (strcmp(n->name, "lun") == 0)
+            lun = n;
+    }
+    if (lun && stores > 1) {
+        conf_report_add(b->r, true, &lun->pos,
+                        "lun for several backing stores; write <backing-store PATH> blocks, each "
+                        "with its own lun");
+        defaults.number = -1;
+    }
+    for (const struct raw_node *n = block->children; n; n = n->next) {
+        const struct directive *d = table_find(n->name, SC_TARGET);
+        if (d && strcmp(n->name, "backing-store") == 0 && row_ok(b, block->children, n, d, true))
+            build_lun(b, t, &defaults, n);
+    }
+    conf_lun_fini(&defaults);
+    number_luns(b, t);
+}
+
+/* Nobody gets in unless the file says who; tgt's own files mean everybody. */
+static void
+default_access(struct builder *b, struct conf_target *t, const struct raw_node *n)
+{
+    static const char all[] = "ALL";
+
+    if (t->naddrs || t->nnames)
+        return;
+    if (says_tgt(n->file)) {
+        conf_report_add(b->r, false, &n->pos,
+                        "target %s names no initiator: everybody is admitted (syntax tgt)", t->name);
+        t->addrs = xcalloc(1, sizeof *t->addrs);
+        t->addrs[t->naddrs++] = (struct conf_kv){"initiator-address", all, n->pos};
+    } else {
+        conf_report_add(b->r, false, &n->pos,
+                        "target %s names no initiator: nobody can log in; add `initiator-address "
+                        "ALL`, an address or an initiator-name", t->name);
+    }
+}
+
+static void
+build_target(struct builder *b, const struct raw_node *n)
+{
+    struct conf *c = b->c;
+    struct conf_target t = {.pos = n->pos, .nop_interval_s = CONF_UNSET, .nop_count = CONF_UNSET,
+                            .max_cmds = CONF_UNSET};
+    char err[512] = "";
+
+    if (!n->is_block) {
+        conf_report_add(b->r, true, &n->pos, "a target is a block: <target NAME> ... </target>");
+        return;
+    }
+    if (strlen(n->value) > CONF_NAME_MAX) {
+        conf_report_add(b->r, true, &n->vpos, "a target name holds at most %d bytes", CONF_NAME_MAX);
+    } else if (b->ck->target_name) {
+        if (b->ck->target_name(n->value, t.name, err, sizeof err, b->ck->arg) < 0)
+            conf_report_add(b->r, true, &n->vpos, "\"%s\" is no target name: %s", n->value, err);
+    } else {
+        snprintf(t.name, sizeof t.name, "%s", n->value);
+    }
+    for (unsigned i = 0; i < c->ntargets && t.name[0]; i++) {
+        if (strcmp(c->targets[i].name, t.name) == 0)
+            conf_report_add(b->r, true, &n->pos, "target %s is given twice; the first is at %s",
+                            t.name, WHERE(&c->targets[i].pos));
+    }
+    for (const struct raw_node *k = n->children; k; k = k->next)
+        target_directive(b, &t, n->children, k);
+    target_luns(b, &t, n);
+    if (*t.name)
+        default_access(b, &t, n);
+    c->targets = xrealloc(c->targets, (c->ntargets + 1) * sizeof *c->targets);
+    c->targets[c->ntargets++] = t;
+}
+
+/* --- the daemon ------------------------------------------------------------------------------------- */
+
+static void
+build_portal(struct builder *b, const struct raw_node *n)
+{
+    struct conf *c = b->c;
+    struct conf_portal p = {.pos = n->pos};
+    char err[256] = "";
+
+    if (conf_parse_portal(n->value, &p.addr, &p.len, err, sizeof err) < 0) {
+        conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
+        return;
+    }
+    for (unsigned i = 0; i < c->nportals; i++) {
+        if (p.len == c->portals[i].len && memcmp(&p.addr, &c->portals[i].addr, p.len) == 0) {
+            complain_twice(b, n, &c->portals[i].pos);
+            return;
+        }
+    }
+    c->portals = xrealloc(c->portals, (c->nportals + 1) * sizeof *c->portals);
+    c->portals[c->nportals++] = p;
+}
+
+static void
+build_global(struct builder *b, const struct raw_node *first, const struct raw_node *n)
+{
+    const struct directive *d = table_find(n->name, SC_GLOBAL);
+
+    if (!d) {
+        complain_unknown(b, n, SC_GLOBAL, "outside of any block");
+    } else if (!row_ok(b, first, n, d, strcmp(n->name, "target") == 0)) {
+        return;
+    } else if (d->set) {
+        run_setter(b, b->c, n, d);
+    } else if (strcmp(n->name, "target") == 0) {
+        build_target(b, n);
+    } else if (strcmp(n->name, "portal") == 0) {
+        build_portal(b, n);
+    } else if (strcmp(n->value, "tgt") == 0) {
+        n->file->syntax_tgt = true;
+    } else {
+        conf_report_add(b->r, true, &n->vpos, "syntax wants tgt, not \"%s\"", n->value);
+    }
+}
+
+/* --- across targets -------------------------------------------------------------------------------- */
+
+static void
+number_targets(struct builder *b)
+{
+    struct conf *c = b->c;
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            if (c->targets[i].tid && c->targets[i].tid == c->targets[k].tid)
+                conf_report_add(b->r, true, &c->targets[i].pos,
+                                "controller_tid %u is given twice; the first is target %s at %s",
+                                c->targets[i].tid, c->targets[k].name, WHERE(&c->targets[k].pos));
+        }
+    }
+    unsigned next = 1;
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        for (unsigned k = 0; !c->targets[i].tid && k < c->ntargets; k++) {
+            if (c->targets[k].tid == next) {
+                next++;
+                k = UINT_MAX; /* look again from the start */
+            }
+        }
+        if (!c->targets[i].tid)
+            c->targets[i].tid = next++;
+    }
+}
+
+/* Every LUN once, for comparing with each other. */
+struct pair_item {
+    const struct conf_lun *l;
+    char *store; /* canonical path; NULL for null */
+};
+
+static void
+compare_ident(struct builder *b, const struct conf_lun *x, const struct conf_lun *y)
+{
+    static const char *const what[LUN_AT_COUNT] = {"", "scsi_id", "scsi_sn", "naa", "eui"};
+    bool same[LUN_AT_COUNT] = {false};
+
+    same[LUN_AT_ID] = *x->scsi_id && strcmp(x->scsi_id, y->scsi_id) == 0;
+    same[LUN_AT_SN] = *x->scsi_sn && strcmp(x->scsi_sn, y->scsi_sn) == 0;
+    same[LUN_AT_NAA] = x->naa_len && x->naa_len == y->naa_len &&
+                       memcmp(x->naa, y->naa, x->naa_len) == 0;
+    same[LUN_AT_EUI] = x->eui_len && x->eui_len == y->eui_len &&
+                       memcmp(x->eui, y->eui, x->eui_len) == 0;
+    for (unsigned i = 0; i < LUN_AT_COUNT; i++) {
+        if (!same[i])
+            continue;
+        const struct conf_pos *px = x->at[i].file ? &x->at[i] : &x->pos;
+        const struct conf_pos *py = y->at[i].file ? &y->at[i] : &y->pos;
+        /* one line at the target's level for several LUNs: point at the LUN instead */
+        if (px->file == py->file && px->line == py->line && px->col == py->col)
+            px = &x->pos, py = &y->pos;
+        conf_report_add(b->r, true, px,
+                        "two different logical units have the same %s; the other is at %s: "
+                        "initiators would take them for one disk", what[i], WHERE(py));
+    }
+}
+
+static void
+compare_luns(struct builder *b)
+{
+    struct conf *c = b->c;
+    struct pair_item *v = NULL;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        for (unsigned k = 0; k < c->targets[i].nluns; k++) {
+            const struct conf_lun *l = &c->targets[i].luns[k];
+            v = xrealloc(v, (n + 1) * sizeof *v);
+            v[n] = (struct pair_item){l, NULL};
+            if (l->bs != CONF_BS_NULL && !(v[n].store = realpath(l->path, NULL)))
+                v[n].store = xstrdup(l->path);
+            n++;
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            const struct conf_lun *x = v[i].l, *y = v[k].l;
+            bool store = v[i].store && v[k].store && strcmp(v[i].store, v[k].store) == 0;
+            if (store && !conf_lun_same(x, y) && !(x->allow_in_use && y->allow_in_use))
+                conf_report_add(b->r, true, &x->pos,
+                                "%s is a logical unit at %s already, with other settings; give both "
+                                "the same settings, or `allow-in-use yes`", x->path, WHERE(&y->pos));
+            else if (!store)
+                compare_ident(b, x, y);
+        }
+    }
+    for (unsigned i = 0; i < n; i++)
+        free(v[i].store);
+    free(v);
+}
+
+struct conf *
+build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
+{
+    static const struct conf_checks none;
+    struct builder b = {conf_new(), checks ? checks : &none, r};
+
+    b.c->raw = raw;
+    /* `syntax` first: it holds for the whole file, wherever it stands */
+    for (struct raw_node *n = raw->top; n; n = n->next) {
+        if (strcmp(n->name, "syntax") == 0 && strcmp(n->value, "tgt") == 0)
+            n->file->syntax_tgt = true;
+    }
+    for (const struct raw_node *n = raw->top; n; n = n->next)
+        build_global(&b, raw->top, n);
+    number_targets(&b);
+    compare_luns(&b);
+    return b.c;
+}

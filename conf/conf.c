@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Entry points of the room: reports, reading, freeing, and the small value parsers.
+ */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/pool.h"
+#include "conf/conf.h"
+#include "conf/priv.h"
+
+#define MSG_MAX 1000 /* a file of nonsense must not fill the memory with complaints */
+
+void
+conf_report_init(struct conf_report *r)
+{
+    memset(r, 0, sizeof *r);
+}
+
+void
+conf_report_fini(struct conf_report *r)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        free(r->v[i].file);
+        free(r->v[i].text);
+    }
+    free(r->v);
+    memset(r, 0, sizeof *r);
+}
+
+void
+conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos *pos, const char *fmt,
+                ...)
+{
+    char text[1024];
+    va_list ap;
+
+    if (is_error)
+        r->nerrors++;
+    if (r->n >= MSG_MAX)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if ((r->n & (r->n + 1)) == 0 || r->n == 0)
+        r->v = xrealloc(r->v, (2 * (size_t)r->n + 2) * sizeof *r->v);
+    r->v[r->n++] = (struct conf_msg){
+        .is_error = is_error,
+        .file = xstrdup(pos->file),
+        .line = pos->line,
+        .col = pos->col,
+        .text = xstrdup(text),
+    };
+}
+
+struct conf *
+conf_new(void)
+{
+    struct conf *c = xcalloc(1, sizeof *c);
+    c->workers = c->affine = CONF_UNSET;
+    c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
+    c->shutdown_timeout_s = CONF_UNSET;
+    return c;
+}
+
+void
+conf_free(struct conf *c)
+{
+    if (!c)
+        return;
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        struct conf_target *t = &c->targets[i];
+        for (unsigned k = 0; k < t->nluns; k++)
+            conf_lun_fini(&t->luns[k]);
+        free(t->luns);
+        free(t->keys);
+        free(t->addrs);
+        free(t->names);
+    }
+    free(c->targets);
+    free(c->portals);
+    raw_free(c->raw);
+    free(c);
+}
+
+static struct conf *
+finish(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
+{
+    struct conf *c = build(raw, checks, r);
+    if (r->nerrors) {
+        conf_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+struct conf *
+conf_read(const char *path, const struct conf_checks *checks, struct conf_report *r)
+{
+    return finish(raw_read(path, r), checks, r);
+}
+
+struct conf *
+conf_parse(const char *name, const char *text, size_t len, const struct conf_checks *checks,
+           struct conf_report *r)
+{
+    return finish(raw_parse(name, text, len, r), checks, r);
+}
+
+int
+conf_parse_bool(const char *text, bool *out)
+{
+    static const char *const yes[] = {"1", "on", "yes", "true"};
+    static const char *const no[] = {"0", "off", "no", "false"};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        if (strcasecmp(text, yes[i]) == 0) {
+            *out = true;
+            return 0;
+        }
+        if (strcasecmp(text, no[i]) == 0) {
+            *out = false;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+int
+conf_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    unsigned base = 10;
+    const char *p = text;
+    uint64_t v = 0;
+
+    if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X')) {
+        base = 16;
+        p += 2;
+    }
+    if (!*p)
+        return -EINVAL;
+    for (; *p; p++) {
+        unsigned c = (unsigned char)*p, d;
+        if (c >= '0' && c <= '9')
+            d = c - '0';
+        else if (base == 16 && isxdigit((int)c))
+            d = (unsigned)tolower((int)c) - 'a' + 10;
+        else
+            return -EINVAL;
+        if (v > (UINT64_MAX - d) / base)
+            return -EINVAL;
+        v = v * base + d;
+    }
+    if (v < min || v > max)
+        return -EINVAL;
+    *out = v;
+    return 0;
+}
+
+static int
+portal_port(const char *text, uint16_t *port, char *err, size_t errsize)
+{
+    uint64_t v;
+    if (conf_parse_uint(text, 0, 65535, &v) < 0) {
+        snprintf(err, errsize, "\"%s\" is no port (0..65535)", text);
+        return -EINVAL;
+    }
+    *port = (uint16_t)v;
+    return 0;
+}
+
+int
+conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *len, char *err,
+                  size_t errsize)
+{
+    char host[64];
+    const char *end, *port = NULL;
+    uint16_t num = 3260;
+    bool v6;
+
+    memset(addr, 0, sizeof *addr);
+    if (text[0] == '[') {
+        end = strchr(text, ']');
+        if (!end || (end[1] && end[1] != ':')) {
+            snprintf(err, errsize, "\"%s\": want [IPV6-ADDRESS]:PORT", text);
+            return -EINVAL;
+        }
+        if (end[1])
+            port = end + 2;
+        text++;
+        v6 = true;
+    } else {
+        const char *colon = strchr(text, ':');
+        v6 = colon && strchr(colon + 1, ':'); /* two colons: a bare v6 address */
+        end = text + strlen(text);
+        if (colon && !v6) {
+            end = colon;
+            port = colon + 1;
+        }
+    }
+    if ((size_t)(end - text) >= sizeof host) {
+        snprintf(err, errsize, "the address is too long");
+        return -EINVAL;
+    }
+    memcpy(host, text, (size_t)(end - text));
+    host[end - text] = 0;
+    if (port && portal_port(port, &num, err, errsize) < 0)
+        return -EINVAL;
+    if (v6) {
+        struct sockaddr_in6 *a = (struct sockaddr_in6 *)(void *)addr;
+        a->sin6_family = AF_INET6;
+        a->sin6_port = htons(num);
+        *len = sizeof *a;
+        if (inet_pton(AF_INET6, host, &a->sin6_addr) == 1)
+            return 0;
+    } else {
+        struct sockaddr_in *a = (struct sockaddr_in *)(void *)addr;
+        a->sin_family = AF_INET;
+        a->sin_port = htons(num);
+        *len = sizeof *a;
+        if (inet_pton(AF_INET, host, &a->sin_addr) == 1)
+            return 0;
+    }
+    snprintf(err, errsize, "\"%s\" is no numeric address; want 192.0.2.1:3260 or [2001:db8::1]:3260",
+             host);
+    return -EINVAL;
+}

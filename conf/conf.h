@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Configuration files -> one tree.  The syntax is tgt's targets.conf (Apache-like).  Everything
+ * wrong is collected with file, line and column; a tree comes out only when nothing was wrong.
+ * This room knows directives, not iSCSI: keys, names and addresses are judged by the caller's
+ * callbacks.  Plain functions without state; called on main, before its loop or from a helper.
+ */
+#ifndef CONF_CONF_H
+#define CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define CONF_UNSET 0xffffffffu
+#define CONF_NAME_MAX 223
+
+struct conf_pos {
+    const char *file; /* lives as long as the conf; never NULL once set */
+    unsigned line, col; /* from 1; col counts bytes */
+};
+
+struct conf_kv {
+    const char *name, *value; /* the conf's */
+    struct conf_pos pos;      /* of the name */
+};
+
+enum conf_bs { CONF_BS_AUTO, CONF_BS_FILE, CONF_BS_BLOCK, CONF_BS_NULL };
+
+/* Where the values that must be unique came from. */
+enum conf_lun_at { LUN_AT_NUMBER, LUN_AT_ID, LUN_AT_SN, LUN_AT_NAA, LUN_AT_EUI, LUN_AT_COUNT };
+
+/* A logical unit's settings; owns its strings (conf_lun_init, _copy, _fini). */
+struct conf_lun {
+    struct conf_pos pos, at[LUN_AT_COUNT];
+    char *path;   /* absolute; "" only for null */
+    char *bsopts; /* "k=v;k=v" or "" */
+    char *layers; /* as be_opts.layers, or "" */
+    enum conf_bs bs;
+    int number; /* 0..16383; -1: not assigned yet */
+    char scsi_id[64], scsi_sn[64]; /* "": default */
+    uint8_t naa[16], eui[16];
+    uint8_t naa_len, eui_len;
+    char vendor_id[9], product_id[17], product_rev[5]; /* "": default */
+    unsigned block_size;    /* 512, 4096; 0: the store's own, else 512 */
+    unsigned lbppbe;        /* 0..15, CONF_UNSET */
+    unsigned la_lba;        /* 0..16383 */
+    unsigned opt_xfer_gran; /* blocks; 0: not reported */
+    unsigned opt_xfer_len;  /* blocks; 0: not reported */
+    unsigned rotation_rate; /* 0, 1, 0x401..0xfffe; CONF_UNSET: ask the store */
+    uint64_t size;          /* bytes, null only */
+    bool direct, sync;      /* bsoflags */
+    bool write_cache, removable, online, read_only, allow_in_use, thin, descriptor_sense;
+};
+
+struct conf_target {
+    struct conf_pos pos;
+    char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
+    unsigned tid;                 /* > 0, unique */
+    const char *alias;            /* or NULL */
+    bool offline;
+    unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
+    unsigned max_cmds;                  /* CONF_UNSET: default */
+    struct conf_kv *keys;
+    unsigned nkeys;
+    struct conf_kv *addrs, *names; /* initiator-address, initiator-name: value and position */
+    unsigned naddrs, nnames;
+    struct conf_lun *luns; /* sorted by number */
+    unsigned nluns;
+};
+
+struct conf_portal {
+    struct conf_pos pos;
+    struct sockaddr_storage addr;
+    socklen_t len;
+};
+
+struct conf {
+    unsigned workers; /* CONF_UNSET: not said; likewise below */
+    unsigned affine;  /* 0 spread, 1 affine */
+    unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
+    const char *state_dir; /* or NULL */
+    struct conf_portal *portals;
+    unsigned nportals; /* 0: every address, port 3260 */
+    struct conf_target *targets; /* in the order of the files */
+    unsigned ntargets;
+    struct conf_raw *raw; /* private */
+};
+
+/* What this room cannot judge itself; any of them may be NULL (then: all is well). */
+struct conf_checks {
+    /* An operational key of a target: 0; -ENOENT: no such key; -EINVAL and why. */
+    int (*key)(const char *name, const char *value, char *err, size_t errsize, void *arg);
+    /* A target name: 0 and its normal form in out (CONF_NAME_MAX + 1 bytes); -EINVAL and why. */
+    int (*target_name)(const char *name, char *out, char *err, size_t errsize, void *arg);
+    /* initiator-address, initiator-name: 0, perhaps with a warning; -EINVAL and why. */
+    int (*address)(const char *text, char *err, size_t errsize, char *warn, size_t warnsize,
+                   void *arg);
+    int (*initiator)(const char *text, char *err, size_t errsize, void *arg);
+    /* A whole LUN (unknown layers, options of the backing store): 0; -EINVAL and why. */
+    int (*lun)(const struct conf_lun *lun, char *err, size_t errsize, void *arg);
+    void *arg;
+};
+
+struct conf_msg {
+    bool is_error; /* else a warning */
+    char *file;
+    unsigned line, col; /* 0, 0: about the file as a whole */
+    char *text;
+};
+
+struct conf_report {
+    struct conf_msg *v;
+    unsigned n, nerrors;
+};
+
+void conf_report_init(struct conf_report *r);
+void conf_report_fini(struct conf_report *r);
+void conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos *pos,
+                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The file and what it includes (blocking). NULL when there was an error: all are in `r`. */
+struct conf *conf_read(const char *path, const struct conf_checks *checks, struct conf_report *r);
+/* The same from memory; `include` is refused. name: for messages. */
+struct conf *conf_parse(const char *name, const char *text, size_t len,
+                        const struct conf_checks *checks, struct conf_report *r);
+/* An empty configuration. */
+struct conf *conf_new(void);
+void conf_free(struct conf *c);
+
+/* --- LUN settings on their own, as the admin socket changes them -------------------------------- */
+
+void conf_lun_init(struct conf_lun *l);
+void conf_lun_fini(struct conf_lun *l);
+void conf_lun_copy(struct conf_lun *dst, const struct conf_lun *src); /* dst: uninitialised */
+/* One LUN directive by name; live: only what `--op update --params` may change. 0; -ENOENT: no
+ * such directive; -EINVAL and why. warn may come back non-empty with 0. */
+int conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value, char *err,
+                 size_t errsize, char *warn, size_t warnsize);
+/* What only shows when all is set (size without null, ...). 0 or -EINVAL and why. */
+int conf_lun_check(const struct conf_lun *l, char *err, size_t errsize);
+/* Same settings but for number and positions: may be one logical unit. */
+bool conf_lun_same(const struct conf_lun *a, const struct conf_lun *b);
+/* CONF_BS_AUTO decided by looking at the path (blocking stat); missing: by its place in /dev. */
+enum conf_bs conf_lun_kind(const struct conf_lun *l);
+const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
+
+/* "ADDR:PORT", "[v6]:PORT", bare addresses (port 3260). 0 or -EINVAL and why. */
+int conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *len, char *err,
+                      size_t errsize);
+/* on/off, yes/no, true/false, 1/0 in any case; -EINVAL. */
+int conf_parse_bool(const char *text, bool *out);
+/* Decimal or 0x hexadecimal within [min, max]; -EINVAL. */
+int conf_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/* The directive table, for the manual's test: names one by one, NULL after the last. understood:
+ * false for those that are refused by name. */
+const char *conf_directive(unsigned i, bool *understood);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * LUN settings on their own: defaults, copies, single directives (from files and from the admin
+ * socket), and what must fit together.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/pool.h"
+#include "conf/priv.h"
+
+void
+conf_lun_init(struct conf_lun *l)
+{
+    memset(l, 0, sizeof *l);
+    l->path = xstrdup("");
+    l->bsopts = xstrdup("");
+    l->layers = xstrdup("");
+    l->number = -1;
+    l->lbppbe = l->rotation_rate = CONF_UNSET;
+    l->write_cache = l->online = true;
+}
+
+void
+conf_lun_fini(struct conf_lun *l)
+{
+    free(l->path);
+    free(l->bsopts);
+    free(l->layers);
+    memset(l, 0, sizeof *l);
+}
+
+void
+conf_lun_copy(struct conf_lun *dst, const struct conf_lun *src)
+{
+    *dst = *src;
+    dst->path = xstrdup(src->path);
+    dst->bsopts = xstrdup(src->bsopts);
+    dst->layers = xstrdup(src->layers);
+}
+
+/* "k=v,k=v" of `params`, each as a directive of its own. */
+static int
+set_params(struct conf_lun *l, bool live, const char *value, struct setter_out *out)
+{
+    const char *p = value;
+    while (*p) {
+        size_t n = strcspn(p, ",");
+        char *pair = xasprintf("%.*s", (int)n, p);
+        char *eq = strchr(pair, '=');
+        int rc = -EINVAL;
+        if (eq && strncmp(pair, "params=", 7) != 0) {
+            *eq = 0;
+            rc = conf_lun_set(l, live, pair, eq + 1, out->err, out->errsize, out->warn, out->warnsize);
+            if (rc == -ENOENT)
+                snprintf(out->err, out->errsize, "params: \"%s\" is not known", pair);
+        } else {
+            snprintf(out->err, out->errsize, "params wants NAME=VALUE, not \"%s\"", pair);
+        }
+        free(pair);
+        if (rc < 0)
+            return -EINVAL;
+        p += n;
+        p += *p != 0;
+    }
+    return 0;
+}
+
+int
+conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value, char *err,
+             size_t errsize, char *warn, size_t warnsize)
+{
+    struct setter_out out = {err, errsize, warn, warnsize};
+    const struct directive *d = table_find(name, live ? SC_LIVE : SC_LUN);
+
+    if (!d)
+        return -ENOENT;
+    if (d->refuse) {
+        snprintf(err, errsize, "%s: %s", name, d->refuse);
+        return -EINVAL;
+    }
+    if (d->set)
+        return d->set(l, d, value, &out);
+    if (strcmp(name, "params") == 0)
+        return set_params(l, true, value, &out);
+    return -ENOENT;
+}
+
+int
+conf_lun_check(const struct conf_lun *l, char *err, size_t errsize)
+{
+    const char *why = NULL;
+    if (l->bs != CONF_BS_NULL && l->path[0] != '/')
+        why = "a backing store wants an absolute path";
+    else if (l->bs != CONF_BS_NULL && l->size)
+        why = "size is for bs-type null only; a file or device has its own";
+    else if (l->bs == CONF_BS_NULL && !l->size)
+        why = "bs-type null wants a size, such as `size 1G`";
+    else if (l->bs == CONF_BS_NULL && l->size % (l->block_size ? l->block_size : 512))
+        why = "size is not a whole number of blocks";
+    if (!why)
+        return 0;
+    snprintf(err, errsize, "%s", why);
+    return -EINVAL;
+}
+
+bool
+conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
+{
+    return strcmp(a->path, b->path) == 0 && strcmp(a->bsopts, b->bsopts) == 0 &&
+           strcmp(a->layers, b->layers) == 0 && a->bs == b->bs &&
+           strcmp(a->scsi_id, b->scsi_id) == 0 && strcmp(a->scsi_sn, b->scsi_sn) == 0 &&
+           a->naa_len == b->naa_len && memcmp(a->naa, b->naa, a->naa_len) == 0 &&
+           a->eui_len == b->eui_len && memcmp(a->eui, b->eui, a->eui_len) == 0 &&
+           strcmp(a->vendor_id, b->vendor_id) == 0 && strcmp(a->product_id, b->product_id) == 0 &&
+           strcmp(a->product_rev, b->product_rev) == 0 && a->block_size == b->block_size &&
+           a->lbppbe == b->lbppbe && a->la_lba == b->la_lba &&
+           a->opt_xfer_gran == b->opt_xfer_gran && a->opt_xfer_len == b->opt_xfer_len &&
+           a->rotation_rate == b->rotation_rate && a->size == b->size && a->direct == b->direct &&
+           a->sync == b->sync && a->write_cache == b->write_cache && a->removable == b->removable &&
+           a->online == b->online && a->read_only == b->read_only && a->thin == b->thin &&
+           a->allow_in_use == b->allow_in_use && a->descriptor_sense == b->descriptor_sense;
+}
+
+enum conf_bs
+conf_lun_kind(const struct conf_lun *l)
+{
+    struct stat st;
+    if (l->bs != CONF_BS_AUTO)
+        return l->bs;
+    if (stat(l->path, &st) == 0)
+        return S_ISBLK(st.st_mode) ? CONF_BS_BLOCK : CONF_BS_FILE;
+    return strncmp(l->path, "/dev/", 5) == 0 ? CONF_BS_BLOCK : CONF_BS_FILE;
+}
+
+const char *
+conf_bs_name(enum conf_bs bs)
+{
+    return bs == CONF_BS_BLOCK ? "blockio" : bs == CONF_BS_NULL ? "null" : "fileio";
+}

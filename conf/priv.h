@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Private to conf/: the raw tree (raw.c: lines and blocks, no meaning), the table of directives
+ * (table.c: names and simple values) and the build (build.c: raw tree -> struct conf).
+ */
+#ifndef CONF_PRIV_H
+#define CONF_PRIV_H
+
+#include "conf/conf.h"
+
+struct conf_file {
+    struct conf_file *next;   /* all files read, for freeing */
+    struct conf_file *parent; /* who included it */
+    char *name;
+    bool syntax_tgt; /* said `syntax tgt` (it holds for included files too) */
+};
+
+/* A directive line, or a block with its children. */
+struct raw_node {
+    struct raw_node *next;     /* sibling */
+    struct raw_node *children; /* of a block */
+    struct conf_file *file;
+    char *name, *value; /* value "" when there was none */
+    struct conf_pos pos, vpos;
+    bool is_block;
+};
+
+struct conf_raw {
+    struct conf_file *files;
+    struct raw_node *top;
+};
+
+/* raw.c */
+struct conf_raw *raw_read(const char *path, struct conf_report *r);
+struct conf_raw *raw_parse(const char *name, const char *text, size_t len, struct conf_report *r);
+void raw_free(struct conf_raw *raw);
+
+/* table.c */
+enum conf_scope { SC_GLOBAL = 1, SC_TARGET = 2, SC_LUN = 4, SC_LIVE = 8 };
+
+struct setter_out {
+    char *err;
+    size_t errsize;
+    char *warn;
+    size_t warnsize;
+};
+
+struct directive {
+    const char *name;
+    unsigned scopes;
+    /* Simple values: 0 or -EINVAL with out->err filled. NULL: build.c handles it by name, or
+     * `refuse` says why it is not accepted. */
+    int (*set)(void *obj, const struct directive *d, const char *value, struct setter_out *out);
+    size_t off;        /* of the field in struct conf, conf_target or conf_lun */
+    uint64_t min, max; /* numbers; string setters: max bytes */
+    bool many;         /* may be given more than once */
+    const char *refuse;
+};
+const struct directive *table_find(const char *name, unsigned scopes);
+const struct directive *table_find_any(const char *name);
+/* Text that tells what may stand here: a near name, or the list. */
+void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
+
+/* build.c */
+struct conf *build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r);
+
+#endif

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files -> lines -> raw tree, without meaning.  The rules are those of targets.conf as tgt-admin
+ * reads it: `#` starts a comment anywhere unless escaped (\#) or in double quotes; a line that
+ * starts with a slash and a star is a comment up to the closing pair; a backslash at the end
+ * continues the line; a name and its value are parted by blanks or by `=`; <name value> ...
+ * </name> is a block; `include` takes a file, a directory or a pattern.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "conf/priv.h"
+
+#define DEPTH_MAX 16
+#define FILES_MAX 4096u
+#define BYTES_MAX (16u << 20) /* all files together */
+#define LINE_MAX_BYTES (64u << 10)
+#define BLOCK_MAX 4 /* nesting; two are used */
+
+/* Where a run of bytes of the logical line came from. */
+struct seg {
+    size_t off;
+    unsigned line, col;
+};
+
+struct parser {
+    struct conf_raw *raw;
+    struct conf_report *r;
+    struct raw_node *block[BLOCK_MAX]; /* open blocks, outermost first */
+    struct raw_node **tail[BLOCK_MAX + 1];
+    unsigned nblocks;
+    unsigned nfiles;
+    size_t bytes;
+    bool may_include;
+};
+
+/* One file being read. */
+struct input {
+    struct parser *p;
+    struct conf_file *file;
+    const char *text;
+    size_t len, pos;
+    unsigned line; /* of text[pos] */
+    unsigned depth;
+    unsigned base_blocks; /* blocks that were open when the file began */
+    bool in_comment;
+    char *buf; /* the logical line, NUL-terminated */
+    size_t buflen, bufcap;
+    struct seg *segs;
+    size_t nsegs, segcap;
+};
+
+static void read_path(struct parser *p, struct conf_file *parent, const struct conf_pos *from,
+                      const char *path, unsigned depth);
+
+static struct conf_pos
+at(const struct input *in, size_t off)
+{
+    struct conf_pos pos = {in->file->name, 1, 1};
+    for (size_t i = 0; i < in->nsegs && in->segs[i].off <= off; i++) {
+        pos.line = in->segs[i].line;
+        pos.col = in->segs[i].col + (unsigned)(off - in->segs[i].off);
+    }
+    return pos;
+}
+
+static void
+buf_add(struct input *in, const char *s, size_t n, unsigned line, unsigned col)
+{
+    if (in->buflen + n + 1 > in->bufcap) {
+        in->bufcap = 2 * (in->buflen + n + 1);
+        in->buf = xrealloc(in->buf, in->bufcap);
+    }
+    if (in->nsegs == in->segcap) {
+        in->segcap = 2 * in->segcap + 4;
+        in->segs = xrealloc(in->segs, in->segcap * sizeof *in->segs);
+    }
+    in->segs[in->nsegs++] = (struct seg){in->buflen, line, col};
+    memcpy(in->buf + in->buflen, s, n);
+    in->buflen += n;
+    in->buf[in->buflen] = 0;
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The next physical line without its end; false at the end of the text. */
+static bool
+physical_line(struct input *in, const char **s, size_t *n)
+{
+    if (in->pos >= in->len)
+        return false;
+    const char *start = in->text + in->pos;
+    const char *nl = memchr(start, '\n', in->len - in->pos);
+    *s = start;
+    *n = nl ? (size_t)(nl - start) : in->len - in->pos;
+    in->pos += *n + (nl ? 1 : 0);
+    in->line++;
+    if (*n && start[*n - 1] == '\r')
+        --*n;
+    return true;
+}
+
+/* Joins continued lines into in->buf; comments that fill a line are never continued. */
+static bool
+logical_line(struct input *in)
+{
+    const char *s;
+    size_t n;
+
+    in->buflen = 0;
+    in->nsegs = 0;
+    buf_add(in, "", 0, in->line + 1, 1);
+    while (physical_line(in, &s, &n)) {
+        size_t lead = 0;
+        while (lead < n && is_blank(s[lead]))
+            lead++;
+        bool more = n && s[n - 1] == '\\' && !(lead < n && s[lead] == '#');
+        if (more)
+            n--;
+        if (in->buflen == 0)
+            lead = 0;
+        else if (lead > n)
+            lead = n;
+        buf_add(in, s + lead, n - lead, in->line, (unsigned)lead + 1);
+        if (!more)
+            return true;
+        if (in->buflen > LINE_MAX_BYTES)
+            break;
+    }
+    return in->buflen != 0;
+}
+
+/* Cuts the comment off; `\#` becomes `#` (the positions after it on the line shift with it). */
+static void
+cut_comment(struct input *in)
+{
+    bool quoted = false;
+    char *b = in->buf;
+    for (size_t i = 0; i < in->buflen; i++) {
+        if (b[i] == '\\' && (b[i + 1] == '#' || b[i + 1] == '"')) {
+            if (b[i + 1] == '#') {
+                memmove(b + i, b + i + 1, in->buflen - i);
+                in->buflen--;
+            } else {
+                i++;
+            }
+        } else if (b[i] == '"') {
+            /* a quote that is never closed does not protect */
+            if (quoted || strchr(b + i + 1, '"'))
+                quoted = !quoted;
+        } else if (b[i] == '#' && !quoted) {
+            in->buflen = i;
+            b[i] = 0;
+            break;
+        }
+    }
+    while (in->buflen && isspace((unsigned char)b[in->buflen - 1]))
+        b[--in->buflen] = 0;
+    char *star = strstr(b, " /*");
+    if (star && in->buflen >= 5 && strcmp(b + in->buflen - 2, "*/") == 0) {
+        in->buflen = (size_t)(star - b);
+        *star = 0;
+    }
+}
+
+/* Takes one layer of quotes off; inside double quotes \" is a quote. */
+static char *
+unquote(const char *s, size_t n, size_t *skip)
+{
+    *skip = 0;
+    if (n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n - 1] == s[0]) {
+        *skip = 1;
+        s++;
+        n -= 2;
+    }
+    char *out = xmalloc(n + 1);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n && s[i + 1] == '"')
+            i++;
+        out[k++] = s[i];
+    }
+    out[k] = 0;
+    return out;
+}
+
+/* Name and value out of buf[from, to). */
+static struct raw_node *
+node_new(struct input *in, size_t from, size_t to)
+{
+    struct raw_node *n = xcalloc(1, sizeof *n);
+    const char *b = in->buf;
+    size_t e = from, v, skip;
+
+    while (e < to && !is_blank(b[e]) && b[e] != '=')
+        e++;
+    v = e;
+    while (v < to && is_blank(b[v]))
+        v++;
+    if (v < to && b[v] == '=') {
+        v++;
+        while (v < to && is_blank(b[v]))
+            v++;
+    }
+    size_t end = to;
+    while (end > v && is_blank(b[end - 1]))
+        end--;
+    n->file = in->file;
+    n->pos = at(in, from);
+    n->name = xmalloc(e - from + 1);
+    memcpy(n->name, b + from, e - from);
+    n->name[e - from] = 0;
+    n->value = unquote(b + v, end - v, &skip);
+    n->vpos = at(in, v + skip);
+    return n;
+}
+
+static void
+node_free(struct raw_node *n)
+{
+    free(n->name);
+    free(n->value);
+    free(n);
+}
+
+static void
+node_add(struct parser *p, struct raw_node *n)
+{
+    *p->tail[p->nblocks] = n;
+    p->tail[p->nblocks] = &n->next;
+}
+
+static void
+open_block(struct input *in, size_t from)
+{
+    struct parser *p = in->p;
+    struct conf_pos pos = at(in, from);
+
+    if (in->buf[in->buflen - 1] != '>') {
+        conf_report_add(p->r, true, &pos, "a block starts with <name value>: the \">\" is missing");
+        return;
+    }
+    size_t f = from + 1;
+    while (is_blank(in->buf[f]))
+        f++;
+    struct raw_node *n = node_new(in, f, in->buflen - 1);
+    n->is_block = true;
+    n->pos = pos;
+    if (!*n->name || p->nblocks == BLOCK_MAX) {
+        conf_report_add(p->r, true, &pos,
+                        *n->name ? "blocks are nested too deep" : "a block without a name");
+        node_free(n);
+        return;
+    }
+    node_add(p, n);
+    p->block[p->nblocks++] = n;
+    p->tail[p->nblocks] = &n->children;
+}
+
+static void
+close_block(struct input *in, size_t from)
+{
+    struct parser *p = in->p;
+    struct conf_pos pos = at(in, from);
+    const char *name = in->buf + from + 2;
+    size_t n = strcspn(name, "> \t");
+
+    if (in->buf[in->buflen - 1] != '>') {
+        conf_report_add(p->r, true, &pos, "a block ends with </name>: the \">\" is missing");
+        return;
+    }
+    if (p->nblocks <= in->base_blocks) {
+        conf_report_add(p->r, true, &pos, "</%.*s> closes a block that is not open in this file",
+                        (int)n, name);
+        return;
+    }
+    const struct raw_node *open = p->block[p->nblocks - 1];
+    if (strlen(open->name) != n || memcmp(open->name, name, n) != 0) {
+        conf_report_add(p->r, true, &pos, "</%.*s> closes <%s> of line %u; want </%s>", (int)n, name,
+                        open->name, open->pos.line, open->name);
+    }
+    p->nblocks--;
+}
+
+/* True when the line is an include (done or complained about). */
+static bool
+try_include(struct input *in, size_t from)
+{
+    struct parser *p = in->p;
+    const char *s = in->buf + from;
+    size_t end = in->buflen;
+
+    if (strncmp(s, "<<include", 9) == 0 && end > from + 2 && strcmp(in->buf + end - 2, ">>") == 0) {
+        from += 2;
+        end -= 2;
+    } else if (strncmp(s, "include", 7) != 0 || !(is_blank(s[7]) || s[7] == '=' || !s[7])) {
+        return false;
+    }
+    struct raw_node *n = node_new(in, from, end);
+    if (!*n->value)
+        conf_report_add(p->r, true, &n->pos, "include wants a file, a directory or a pattern");
+    else if (!p->may_include)
+        conf_report_add(p->r, true, &n->pos, "include is not allowed here");
+    else
+        read_path(p, in->file, &n->vpos, n->value, in->depth + 1);
+    node_free(n);
+    return true;
+}
+
+static void
+one_line(struct input *in)
+{
+    struct parser *p = in->p;
+    size_t f = 0;
+
+    while (is_blank(in->buf[f]))
+        f++;
+    if (in->in_comment || (in->buf[f] == '/' && in->buf[f + 1] == '*')) {
+        in->in_comment = !strstr(in->buf + (in->in_comment ? 0 : f + 2), "*/");
+        return;
+    }
+    struct conf_pos pos = at(in, f);
+    if (in->buflen > LINE_MAX_BYTES) {
+        conf_report_add(p->r, true, &pos, "the line is longer than %u bytes", LINE_MAX_BYTES);
+        return;
+    }
+    if (strlen(in->buf) != in->buflen) {
+        pos = at(in, strlen(in->buf));
+        conf_report_add(p->r, true, &pos, "a NUL byte: this is not a text file");
+        return;
+    }
+    cut_comment(in);
+    if (f >= in->buflen || try_include(in, f))
+        return;
+    if (in->buf[f] == '<' && in->buf[f + 1] == '/') {
+        close_block(in, f);
+    } else if (in->buf[f] == '<') {
+        open_block(in, f);
+    } else {
+        struct raw_node *n = node_new(in, f, in->buflen);
+        if (!*n->name) {
+            conf_report_add(p->r, true, &n->pos, "a directive without a name");
+            node_free(n);
+        } else if (strncmp(n->value, "<<", 2) == 0) {
+            conf_report_add(p->r, true, &n->vpos, "values over several lines (<<) are not understood; "
+                                                  "end a line with \\ to continue it");
+            node_free(n);
+        } else {
+            node_add(p, n);
+        }
+    }
+}
+
+static struct conf_file *
+file_new(struct parser *p, struct conf_file *parent, const char *name)
+{
+    struct conf_file *f = xcalloc(1, sizeof *f);
+    f->name = xstrdup(name);
+    f->parent = parent;
+    f->next = p->raw->files;
+    p->raw->files = f;
+    p->nfiles++;
+    return f;
+}
+
+static void
+read_text(struct parser *p, struct conf_file *file, const char *text, size_t len, unsigned depth)
+{
+    struct input in = {
+        .p = p, .file = file, .text = text, .len = len, .depth = depth, .base_blocks = p->nblocks};
+
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        in.pos = 3;
+    while (logical_line(&in))
+        one_line(&in);
+    while (p->nblocks > in.base_blocks) {
+        const struct raw_node *b = p->block[--p->nblocks];
+        conf_report_add(p->r, true, &b->pos, "<%s> is never closed; want </%s>", b->name, b->name);
+    }
+    free(in.buf);
+    free(in.segs);
+}
+
+/* Whole file, or NULL with errno; a pipe or device is refused by the size limit. */
+static char *
+slurp(const char *path, size_t max, size_t *len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    char *buf = xmalloc(4096);
+    size_t cap = 4096, n = 0;
+    for (;;) {
+        ssize_t got = read(fd, buf + n, cap - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 || n + (size_t)got > max) {
+            int e = got < 0 ? errno : EFBIG;
+            close(fd);
+            free(buf);
+            errno = e;
+            return NULL;
+        }
+        if (got == 0)
+            break;
+        n += (size_t)got;
+        if (n == cap)
+            buf = xrealloc(buf, cap *= 2);
+    }
+    close(fd);
+    *len = n;
+    return buf;
+}
+
+static void
+read_one(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
+         unsigned depth)
+{
+    size_t len = 0;
+
+    if (p->nfiles >= FILES_MAX) {
+        conf_report_add(p->r, true, from, "more than %u files", FILES_MAX);
+        return;
+    }
+    char *text = slurp(path, BYTES_MAX - p->bytes, &len);
+    if (!text) {
+        conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(errno));
+        return;
+    }
+    p->bytes += len;
+    read_text(p, file_new(p, parent, path), text, len, depth);
+    free(text);
+}
+
+static int
+not_hidden(const struct dirent *d)
+{
+    return d->d_name[0] != '.';
+}
+
+static void
+read_dir(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
+         unsigned depth)
+{
+    struct dirent **v;
+    int n = scandir(path, &v, not_hidden, alphasort);
+    if (n < 0) {
+        conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(errno));
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        char *file = xasprintf("%s/%s", path, v[i]->d_name);
+        struct stat st;
+        if (stat(file, &st) == 0 && S_ISREG(st.st_mode))
+            read_one(p, parent, from, file, depth);
+        free(file);
+        free(v[i]);
+    }
+    free(v);
+}
+
+/* An include: relative paths start at the including file's directory; a pattern may match
+ * nothing, a plain path must exist. */
+static void
+read_path(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
+          unsigned depth)
+{
+    struct stat st;
+    glob_t g;
+
+    if (depth > DEPTH_MAX) {
+        conf_report_add(p->r, true, from, "files include each other more than %d deep", DEPTH_MAX);
+        return;
+    }
+    const char *slash = strrchr(parent->name, '/');
+    char *full = path[0] == '/' || !slash
+                     ? xstrdup(path)
+                     : xasprintf("%.*s/%s", (int)(slash - parent->name), parent->name, path);
+    if (stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
+        read_dir(p, parent, from, full, depth);
+    } else if (!strpbrk(full, "*?[")) {
+        read_one(p, parent, from, full, depth);
+    } else {
+        int rc = glob(full, 0, NULL, &g);
+        for (size_t i = 0; rc == 0 && i < g.gl_pathc; i++)
+            read_one(p, parent, from, g.gl_pathv[i], depth);
+        if (rc == 0)
+            globfree(&g);
+        else if (rc != GLOB_NOMATCH)
+            conf_report_add(p->r, true, from, "cannot expand %s", full);
+    }
+    free(full);
+}
+
+static struct conf_raw *
+raw_new(struct parser *p, struct conf_report *r, bool may_include)
+{
+    *p = (struct parser){.raw = xcalloc(1, sizeof(struct conf_raw)), .r = r,
+                         .may_include = may_include};
+    p->tail[0] = &p->raw->top;
+    return p->raw;
+}
+
+struct conf_raw *
+raw_read(const char *path, struct conf_report *r)
+{
+    struct parser p;
+    struct conf_raw *raw = raw_new(&p, r, true);
+    size_t len = 0;
+    char *text = slurp(path, BYTES_MAX, &len);
+    struct conf_file *f = file_new(&p, NULL, path);
+
+    if (!text) {
+        struct conf_pos pos = {f->name, 0, 0};
+        conf_report_add(r, true, &pos, "cannot read the file: %s", strerror(errno));
+        return raw;
+    }
+    p.bytes = len;
+    read_text(&p, f, text, len, 0);
+    free(text);
+    return raw;
+}
+
+struct conf_raw *
+raw_parse(const char *name, const char *text, size_t len, struct conf_report *r)
+{
+    struct parser p;
+    struct conf_raw *raw = raw_new(&p, r, false);
+    read_text(&p, file_new(&p, NULL, name), text, len, 0);
+    return raw;
+}
+
+static void
+nodes_free(struct raw_node *n)
+{
+    while (n) {
+        struct raw_node *next = n->next;
+        nodes_free(n->children);
+        node_free(n);
+        n = next;
+    }
+}
+
+void
+raw_free(struct conf_raw *raw)
+{
+    if (!raw)
+        return;
+    nodes_free(raw->top);
+    while (raw->files) {
+        struct conf_file *f = raw->files;
+        raw->files = f->next;
+        free(f->name);
+        free(f);
+    }
+    free(raw);
+}
