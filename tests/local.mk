@@ -21,4 +21,12 @@ EXTRA_DIST += tests/lint/layers tests/lint/house tests/run-all tests/lib/make-ch
 if HAVE_LIBISCSI
 check_PROGRAMS += tests/initiator/prove
 tests_initiator_prove_LDADD = -liscsi
+check_PROGRAMS += tests/powerloss/promise
+tests_powerloss_promise_LDADD = -liscsi
 endif
+
+# Suites that ./check runs (tests/run-all) and what they need.
+EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/initiator/build-vm \
+	tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh tests/initiator/qemu \
+	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
+	tests/powerloss/kill9 tests/powerloss/run
