@@ -12,6 +12,7 @@
 #ifndef BACKENDS_BACKEND_H
 #define BACKENDS_BACKEND_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,11 +32,12 @@ enum io_op {
     IO_WRITE,
     IO_FLUSH,    /* everything completed before is durable when done; offset/len are hints */
     IO_DISCARD,  /* [offset, +len) reads as zeros afterwards and is deallocated as far as possible;
-                    only when info.discard_zeroes, else -EOPNOTSUPP */
+                    only with BE_CAP_DISCARD, else -EOPNOTSUPP */
     IO_ZERO,     /* [offset, +len) reads as zeros afterwards; stays allocated where possible */
     IO_MAP,      /* fill io->ext: what [offset, +len) holds */
     IO_READ_REF, /* as READ, but the backend lends its own memory in io->iov until
-                    io_release_ref(io); only with BE_CAP_READ_REF */
+                    io_release_ref(io); only with BE_CAP_READ_REF. iov and niov are set by the
+                    backend and point to its memory, not to the caller's */
     IO_OP_COUNT
 };
 
@@ -56,9 +58,12 @@ struct io_frame {
     uint64_t u;
 };
 
-#define IO_FRAMES 6 /* caller + layers */
+#define BE_LAYERS_MAX 4
+/* Three for the callers, one for the outermost backend, one for IO_ZERO by writes, the layers'. */
+#define IO_FRAMES (5 + BE_LAYERS_MAX)
 
-/* Embedded in scsi_cmd; the backend's between be_submit and done. */
+/* Embedded in scsi_cmd; the backend's between be_submit and done. nframes must be 0 before the
+ * first io_push; what is below "private" need not be initialised. */
 struct io {
     /* set by the caller, kept until done */
     uint8_t op; /* enum io_op */
@@ -66,7 +71,7 @@ struct io {
     struct worker *w; /* the submitting worker */
     uint64_t offset;  /* bytes; multiple of info.block_size */
     uint64_t len;     /* bytes; multiple of info.block_size; = sum of iov for READ, WRITE */
-    struct iovec *iov; /* may be modified by the backend (short transfers) */
+    struct iovec *iov; /* the entries may be modified by the backend (short transfers) */
     unsigned niov;
     struct iovec *md; /* 8 bytes of protection information a block, or NULL */
     unsigned nmd;
@@ -80,14 +85,22 @@ struct io {
     struct io_frame frames[IO_FRAMES];
     uint8_t nframes;
     /* private to the backend (and the layers' own timers) */
-    struct backend *at; /* whose submit has it now */
+    struct backend *at; /* who can cancel it now; NULL: nobody (it is about to complete) */
     struct list link;
     struct disk_req disk;
     struct helper_job job;
     struct deferred ready;
     struct worker_timer timer;
     bool canceled;
-    uint64_t priv[4];
+    struct backend *lender; /* the store that works on it; IO_READ_REF: whose memory it is */
+    uint64_t priv[4]; /* of the store, not of layers: they have their frame */
+    struct {
+        uint64_t off, len;
+        struct iovec *iov;
+        unsigned niov;
+        uint8_t op;
+    } saved;          /* IO_ZERO by writes: what the caller had set */
+    struct iovec one; /* a single vector for whom it helps */
 };
 
 enum be_cap {
@@ -102,7 +115,8 @@ struct be_info {
     uint64_t size;       /* bytes, whole blocks */
     uint32_t block_size; /* smallest unit of offset and len, bytes */
     uint32_t phys_block_size;
-    uint32_t mem_align;  /* of iov bases and lengths; buffers of base/buf.h always fit */
+    uint32_t mem_align;  /* of iov bases; buffers of base/buf.h always fit. Where lengths matter
+                            to the store, it copes by itself (see fdio.h) */
     uint64_t max_io;     /* bytes in one READ/WRITE; 0: no limit */
     uint32_t discard_gran; /* bytes; 0: no discard */
     uint64_t max_discard;  /* bytes; 0: no limit */
@@ -132,32 +146,44 @@ struct be_opts {
     const char *path;
     uint32_t block_size; /* logical block size of the LUN: 512 or 4096; 0: the store's own */
     bool read_only;
-    bool direct;         /* O_DIRECT on files */
+    bool direct;         /* O_DIRECT on files (and on devices behind fileio; blockio: always) */
     bool write_cache;    /* initial; see be_set_write_cache */
     bool allow_in_use;   /* do not refuse mounted or otherwise used stores */
     uint64_t null_size;  /* bytes, null only */
     const char *bsopts;  /* "k=v;k=v" */
-    const char *layers;  /* "delay:ms=10 error:..." outermost first; "" or NULL: none */
+    const char *layers;  /* "delay:ms=10 error:op=read,write,errno=EIO": outermost first, at most
+                            BE_LAYERS_MAX; a word without '=' belongs to the value before it */
 };
 
 /* NULL and a message in err (what, where, why) for an unknown type, layer or option. */
 struct backend *be_new(const struct be_opts *opts, char *err, size_t errsize);
 struct backend *be_get(struct backend *be);
-/* Last reference: must be closed or never opened. */
+/* Last reference: must be closed or never opened. Whoever has an io in flight keeps a reference
+ * until its done; with requests that never came back the memory is left behind. */
 void be_put(struct backend *be);
+
+/* Calls fn with every path be_open will ask the opener for (the store, files of layers). Main,
+ * so that it can permit them. */
+void be_each_path(const struct backend *be, void (*fn)(const char *path, void *arg), void *arg);
 
 /* Blocking. 0 or -errno; be_error tells more. -EBUSY: mounted, held, or open elsewhere (the
  * message says by whom); -ENXIO/-ENOENT: not there (retry later). */
 int be_open(struct backend *be);
+/* Blocking only as close(2) blocks: never waits for requests in flight; the descriptor is closed
+ * (by a helper) when the last of them is done. */
 void be_close(struct backend *be);
-const char *be_error(const struct backend *be); /* last failure in words; "" when none */
+/* Last failure in words; "" when none. A copy of the calling thread, good until its next call. */
+const char *be_error(const struct backend *be);
 const char *be_path(const struct backend *be);
 /* A text that names the store wherever it is opened from (canonical path, device WWID): the
- * default LUN identity is made of it. */
+ * default LUN identity is made of it. "" before the first successful open, and for a store that
+ * has no identity of its own (null). */
 const char *be_identity(const struct backend *be);
 
 /* Blocking look at the store (helper thread): is the thing still there, the same, as large?
- * Returns be_event bits; state and info are updated atomically for submitters. */
+ * Returns be_event bits; state and size are updated atomically for submitters. A store whose
+ * be_open failed is tried again, one that be_close closed is left alone. A file under the path
+ * that is not the same thing leaves the store GONE, and be_error says so. */
 unsigned be_probe(struct backend *be);
 
 enum be_state be_state(const struct backend *be); /* any thread */
@@ -165,15 +191,20 @@ enum be_state be_state(const struct backend *be); /* any thread */
 void be_info(const struct backend *be, struct be_info *out);
 uint64_t be_size(const struct backend *be);
 
-/* With the write cache off every write is durable when done (as FUA). Any thread, atomic. */
+/* With the write cache off every write is durable when done (as FUA). Any thread, atomic. Writes
+ * in flight when it is turned off are made durable before they complete; what completed before is
+ * the caller's to flush. */
 void be_set_write_cache(struct backend *be, bool on);
 
-/* io is filled; io->done chain via io_push before. Asserts ranges and alignment. Completes on
- * io->w exactly once, never inside this call. -ENXIO when not READY. A failed flush or FUA is
- * sticky: every later FLUSH and FUA (and with the cache off every write) fails with -EIO until
- * be_clear_flush_error. */
+/* io is filled; io->done chain via io_push before. Ranges and alignment are the caller's duty:
+ * debug builds abort, others answer -EINVAL and log. Completes on io->w exactly once, never
+ * inside this call. -ENXIO when not READY; -EROFS on a read-only store; -EOPNOTSUPP for what
+ * info.caps does not offer. A failed flush or FUA is sticky: every later FLUSH and FUA (and with
+ * the cache off every write) fails with -EIO until be_clear_flush_error. Not sticky: a FUA write
+ * that was canceled, or that the store refused for want of space (-ENOSPC, -EDQUOT, -EFBIG). */
 void be_submit(struct backend *be, struct io *io);
-/* Tries to end io early (-ECANCELED); its completion still comes. io->w's thread. */
+/* Tries to end io early (-ECANCELED); its completion still comes, never inside this call.
+ * io->w's thread, between be_submit and done. */
 void be_cancel(struct io *io);
 void io_release_ref(struct io *io); /* after IO_READ_REF, when the lent memory was used */
 bool be_flush_failed(const struct backend *be);
@@ -218,8 +249,11 @@ struct be_ops {
     void (*submit)(struct backend *be, struct io *io);
     void (*cancel)(struct backend *be, struct io *io);
     void (*release_ref)(struct backend *be, struct io *io); /* NULL without BE_CAP_READ_REF */
-    int (*configure)(struct backend *be, const char *key, const char *value); /* bsopts, layer options */
+    /* bsopts, layer options: 0 or -EINVAL with be_set_error; key NULL: no more options come. */
+    int (*configure)(struct backend *be, const char *key, const char *value);
     void (*destroy)(struct backend *be);
+    /* The path open needs beside opts.path, or NULL; may be NULL itself. */
+    const char *(*extra_path)(const struct backend *be);
     size_t priv_size;
 };
 
@@ -229,18 +263,36 @@ struct backend {
     struct backend *below; /* layers: the next one (owned) */
     struct be_opts opts;   /* own copies of the strings */
     atomic_int state;      /* enum be_state */
-    atomic_bool write_cache;
-    atomic_bool flush_failed; /* kept on the outermost */
+    atomic_bool write_cache;  /* this and the next two: of the outermost only */
+    atomic_bool flush_failed;
     atomic_uint in_flight;
     atomic_uint_fast64_t size;
-    struct be_info info; /* but size and state: fixed after the first successful open */
-    char *identity;
-    char *error; /* under lock */
+    struct be_info info; /* but size: fixed once `known`, which be_publish sets */
+    char *identity;      /* likewise */
+    atomic_bool known;
+    bool want_open;          /* be_open was asked for; under op_lock */
+    pthread_mutex_t op_lock; /* one open, close or probe at a time; held while they block */
+    pthread_mutex_t lock;    /* error; memory operations only */
+    char error[256];
     void *priv;
 };
 
+extern const struct be_ops file_ops, block_ops, null_ops;
+extern const struct be_ops layer_error_ops, layer_delay_ops, layer_trace_ops, layer_record_ops;
+
 /* For layers: hand io to the backend below, with own done pushed before. */
 void be_submit_below(struct backend *layer, struct io *io);
+/* For open: what was found. The first call fixes info and identity, later ones only set the size
+ * (which never shrinks); -ESTALE when block size or identity differ from the first. */
+int be_publish(struct backend *be, const struct be_info *info, const char *identity);
+/* For stores that cannot zero natively (or found out just now): does io, an IO_ZERO or
+ * IO_DISCARD, by IO_WRITEs of zeros to be->ops->submit, one after another, then completes it. */
+void be_zero_by_writes(struct backend *be, struct io *io);
+/* 1 MiB of zeros, page-aligned, read-only. */
+#define BE_ZEROS_LEN (1024u * 1024u)
+const void *be_zeros(void);
+/* The iov entry is only read from. */
+struct iovec be_zero_iov(uint64_t len);
 void be_set_error(struct backend *be, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
