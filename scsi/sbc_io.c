@@ -8,30 +8,6 @@
 #include "base/worker.h"
 #include "scsi/sbc.h"
 
-bool
-sbc_io_length_ok(struct scsi_cmd *cmd)
-{
-    if (cmd->nblk > SBC_MAX_XFER_BYTES >> cmd->lu->block_shift) {
-        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(cmd->op->nblk.off));
-        return false;
-    }
-    return true;
-}
-
-bool
-sbc_io_out_len(struct scsi_cmd *cmd)
-{
-    cmd->end = cmd->xfer_out;
-    if (cmd->exp_out >= cmd->xfer_out)
-        return true;
-    if (cmd->exp_out == 0 || cmd->exp_out % cmd->lu->block_size != 0) {
-        scsi_fail(cmd, SENSE_INVALID_IU_FIELD, NO_FIELD);
-        return false;
-    }
-    cmd->end = cmd->exp_out;
-    return true;
-}
-
 uint32_t
 sbc_io_window(const struct be_info *info, uint64_t total, uint32_t max)
 {

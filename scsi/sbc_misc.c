@@ -58,6 +58,7 @@ sbc_read_capacity_10(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(2));
         return;
     }
+    cmd->alloc_len = 8; /* the CDB has none */
     if (!capacity(cmd, &last) || !scsi_reply(cmd, &w))
         return;
     wcur_be32(&w, last < UINT32_MAX ? (uint32_t)last : UINT32_MAX);

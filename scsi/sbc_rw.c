@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * READ and WRITE (6, 10, 12, 16): SBC-3 5.11 to 5.14 and 5.29 to 5.32.  Called by dispatch on the
- * command's worker.
+ * command's worker, which has set xfer_in or xfer_out and refused too long transfers and data-out
+ * that cannot be used.
  *
  * A transfer of up to 1 MiB is one window: one buffer, one backend request.  A larger one moves
  * in windows through the same buffer, so that memory never follows what the CDB asks for.
@@ -142,9 +143,6 @@ void
 sbc_read(struct scsi_cmd *cmd)
 {
     worker_assert_owner(cmd->w);
-    if (!sbc_io_length_ok(cmd))
-        return;
-    cmd->xfer_in = sbc_bytes(cmd, cmd->nblk);
     cmd->pos = 0;
     cmd->end = cmd->xfer_in < cmd->exp_in ? cmd->xfer_in : cmd->exp_in;
     if (cmd->end == 0) {
@@ -197,15 +195,12 @@ sbc_write(struct scsi_cmd *cmd)
     struct be_info info;
 
     worker_assert_owner(cmd->w);
-    if (!sbc_io_length_ok(cmd))
-        return;
-    cmd->xfer_out = sbc_bytes(cmd, cmd->nblk);
-    if (cmd->nblk == 0) {
+    /* whole blocks, as many as the initiator sends of those the CDB names */
+    cmd->end = cmd->xfer_out < cmd->exp_out ? cmd->xfer_out : cmd->exp_out;
+    if (cmd->end == 0) {
         scsi_good(cmd);
         return;
     }
-    if (!sbc_io_out_len(cmd))
-        return;
     be_info(cmd->lu->be, &info);
     cmd->pos = 0;
     cmd->scratch[WINDOW] = sbc_io_window(&info, cmd->end, BUF_MAX);

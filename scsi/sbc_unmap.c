@@ -150,7 +150,7 @@ sbc_unmap(struct scsi_cmd *cmd)
         scsi_good(cmd);
         return;
     }
-    if (cmd->alloc_len < UNMAP_HEADER || cmd->exp_out < cmd->alloc_len) {
+    if (cmd->alloc_len < UNMAP_HEADER) {
         scsi_fail(cmd, SENSE_PARAMETER_LIST_LENGTH, NO_FIELD);
         return;
     }
@@ -244,7 +244,6 @@ sbc_write_same(struct scsi_cmd *cmd)
     uint8_t flags = cmd->cdb[1] & 0x1f;
     bool no_data = cmd->op->cdb_len == 16 && (flags & WS_NDOB) != 0;
 
-    cmd->xfer_out = no_data ? 0 : cmd->lu->block_size;
     if (!ws_cdb_ok(cmd, flags))
         return;
     cmd->scratch[DESC] = cmd->scratch[DESC_N] = 0;
@@ -358,7 +357,6 @@ status_end(struct scsi_cmd *cmd, struct status_list *l)
 {
     status_flush(l);
     put_be32(cmd->data, (uint32_t)l->w.len - 4);
-    cmd->xfer_in = l->w.len;
     scsi_data_in(cmd, (uint32_t)l->w.len);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * VERIFY and WRITE AND VERIFY (10, 12, 16): SBC-3 5.36 to 5.38 and 5.42 to 5.44.  Called by
- * dispatch on the command's worker.
+ * dispatch on the command's worker, once xfer_out is set and so much data-out is to come.
  *
  * One buffer in two parts: data-out in front (none, one block, or as much as the window), what
  * the medium holds behind it.  Sense of a miscompare: INFORMATION is the byte offset, from the
@@ -155,13 +155,14 @@ sbc_verify(struct scsi_cmd *cmd)
     worker_assert_owner(cmd->w);
     uint8_t chk = bytchk(cmd);
 
-    cmd->xfer_out = 0;
     if (chk == COMPARE_RESERVED) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (!sbc_io_length_ok(cmd))
+    if (cmd->nblk > SBC_MAX_XFER_BYTES >> cmd->lu->block_shift) { /* SBC-3 6.5.3 */
+        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(cmd->op->nblk.off));
         return;
+    }
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;
@@ -169,15 +170,6 @@ sbc_verify(struct scsi_cmd *cmd)
     cmd->pos = 0;
     cmd->end = sbc_bytes(cmd, cmd->nblk);
     cmd->scratch[BYTCHK] = chk;
-    if (chk == COMPARE_ALL)
-        cmd->xfer_out = cmd->end;
-    else if (chk == COMPARE_ONE)
-        cmd->xfer_out = cmd->lu->block_size;
-    /* blocks for which no data came would not be verified */
-    if (cmd->exp_out < cmd->xfer_out) {
-        scsi_fail(cmd, SENSE_INVALID_IU_FIELD, NO_FIELD);
-        return;
-    }
     sbc_io_settle(cmd, on_settled);
 }
 
@@ -226,21 +218,17 @@ sbc_write_and_verify(struct scsi_cmd *cmd)
     struct be_info info;
 
     worker_assert_owner(cmd->w);
-    cmd->xfer_out = sbc_bytes(cmd, cmd->nblk);
     if (bytchk(cmd) > COMPARE_ALL) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (!sbc_io_length_ok(cmd))
-        return;
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;
     }
-    if (!sbc_io_out_len(cmd))
-        return;
     be_info(cmd->lu->be, &info);
     cmd->pos = 0;
+    cmd->end = cmd->xfer_out;
     cmd->scratch[BYTCHK] = bytchk(cmd);
     uint32_t window = sbc_io_window(&info, cmd->end, BUF_MAX / 2);
     cmd->scratch[AREA] = sbc_round_up(window, BUF_MIN);
