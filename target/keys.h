@@ -76,6 +76,12 @@ const struct key_def *keys_def(enum key_id id);
 /* Exact, case-sensitive (RFC 7143 6.1). KEY_COUNT: unknown. */
 enum key_id keys_find(const char *name, size_t len);
 
+/* The bit of a word of a KT_LIST key, case-sensitive; 0: none of its words. */
+uint32_t keys_word(const struct key_def *d, const char *s, size_t len);
+
+/* A value as text, as it goes on the wire: numbers, Yes and No, words in order of preference. */
+void keys_value_text(enum key_id id, uint32_t v, char *out, size_t size);
+
 /* A whole string as a decimal (no leading zero, no sign) or hexadecimal (0x, 0X) constant of at
  * most 64 bits (RFC 7143 6.1). */
 bool keys_number(const char *s, uint64_t *out);
