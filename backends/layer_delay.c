@@ -5,6 +5,7 @@
  *   ms=N or us=N   how long
  *   op=read,...    which (all)
  *   hang=1         for ever: until canceled (-ECANCELED), or until the file of when= is gone
+ *   stuck=1        as hang, and cancelling does not help either: a device hung in the kernel
  *   when=/path     only while this file exists
  * Any worker; each request waits on its own timer.
  */
@@ -24,7 +25,7 @@
 struct delay_layer {
     unsigned ops;
     uint64_t us;
-    bool is_hang;
+    bool is_hang, is_stuck;
     struct layer_when when;
 };
 
@@ -38,7 +39,7 @@ delay_configure(struct backend *be, const char *key, const char *value)
         l->ops = l->ops != 0 ? l->ops : layer_parse_ops("all");
         if (l->us != 0 || l->is_hang)
             return 0;
-        be_set_error(be, "delay: needs ms=, us= or hang=1");
+        be_set_error(be, "delay: needs ms=, us=, hang=1 or stuck=1");
         return -EINVAL;
     }
     if (strcmp(key, "ms") == 0) {
@@ -51,6 +52,9 @@ delay_configure(struct backend *be, const char *key, const char *value)
     } else if (strcmp(key, "hang") == 0) {
         ok = layer_parse_u64(value, &n);
         l->is_hang = n != 0;
+    } else if (strcmp(key, "stuck") == 0) {
+        ok = layer_parse_u64(value, &n);
+        l->is_stuck = l->is_hang = n != 0;
     } else if (strcmp(key, "when") == 0) {
         free(l->when.path);
         l->when.path = xstrdup(value);
@@ -91,7 +95,9 @@ delay_submit(struct backend *be, struct io *io)
 static void
 delay_cancel(struct backend *be, struct io *io)
 {
-    (void)be;
+    struct delay_layer *l = be->priv;
+    if (l->is_stuck)
+        return;
     worker_timer_stop(&io->timer);
     io_complete_later(io, -ECANCELED);
 }

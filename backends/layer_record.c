@@ -20,6 +20,7 @@
 
 #include "backends/layer.h"
 #include "backends/record.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opener.h"
 #include "base/pool.h"
@@ -61,6 +62,7 @@ append(struct record_layer *l, struct record *r, const struct iovec *data, unsig
     pthread_mutex_lock(&l->lock);
     r->magic = RECORD_MAGIC;
     r->seq = *seq = l->seq++;
+    r->ns = clock_us() * 1000;
     int err = l->is_broken ? -EIO : layer_write_all(l->fd, &head, 1);
     if (err == 0 && n > 0)
         err = layer_write_all(l->fd, data, n);

@@ -2,9 +2,10 @@
 /*
  * The log of the `record` layer, read by tests/lib/replay.c.
  *
- * A file is records, one after another, each a header of 64 bytes (the machine's byte order:
+ * A file is records, one after another, each a header of 72 bytes (the machine's byte order:
  * a log is read where it was written), then `data_len` bytes.  Records are numbered from 0 by
- * `seq` in the order they were appended; that order is the only clock:
+ * `seq` in the order they were appended; that order decides.  `ns` is clock_us() * 1000 at the
+ * append (CLOCK_MONOTONIC), so that a client's journal can be laid beside the log:
  *
  *   OPEN    the store was opened; `offset` is its size.  Requests of an earlier run that have no
  *           DONE will never get one; what they did is as if they had ended here, failed.
@@ -49,8 +50,9 @@ struct record {
     uint64_t ref;    /* DONE */
     int64_t res;     /* DONE: 0 or -errno */
     uint64_t data_len;
+    uint64_t ns;
 };
 
-_Static_assert(sizeof(struct record) == 64, "the head of record.h says so");
+_Static_assert(sizeof(struct record) == 72, "the head of record.h says so");
 
 #endif
