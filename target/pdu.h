@@ -64,6 +64,45 @@ struct pdu {
     uint32_t data_sn, offset; /* Data-Out: bytes 36..39, 40..43 */
     const uint8_t *ahs;   /* ahs_len bytes, or NULL */
     uint8_t *data;        /* data_len bytes, or NULL when rx put them elsewhere (Data-Out) */
+    bool bad_data;        /* Data-Out only: the data digest was wrong */
 };
+
+/* Everything of the header but `ahs` and `data`, which become NULL. */
+void pdu_decode(struct pdu *p, const uint8_t bhs[BHS_LEN]);
+
+/* --- one row per opcode an initiator may send (pdutab.c) ---------------------------------------- */
+
+enum pdu_phase { /* where it is allowed */
+    PDU_LOGIN = 1,
+    PDU_NORMAL = 2,
+    PDU_DISCOVERY = 4,
+};
+
+enum pdu_flag {
+    PDU_AHS = 1,     /* may have additional header segments */
+    PDU_DATA = 2,    /* may have a data segment */
+    PDU_CMD_SN = 4,  /* has a CmdSN: goes through sess_admit */
+    PDU_DIRECT = 8,  /* data go to a task (dataout_begin), not into the receive buffer */
+};
+
+struct conn;
+enum verdict { /* What a protocol check decides; never mixed with errno or sense. */
+    KEEP,
+    REJECT,    /* the handler did nothing; a Reject with conn.reject_reason is sent for it and its
+                  CmdSN counts as not received (RFC 7143 7.3) */
+    DROP_CONN,
+    DROP_SESS
+};
+
+struct pdu_row {
+    uint8_t opcode;
+    uint8_t phases;   /* enum pdu_phase */
+    uint8_t flags;    /* enum pdu_flag */
+    uint8_t refuse;   /* enum reject_reason where the phase does not allow it; 0: drop */
+    enum verdict (*handler)(struct conn *c, struct pdu *pdu);
+    const char *name;
+};
+
+const struct pdu_row *pdutab_find(uint8_t opcode); /* NULL: unknown */
 
 #endif

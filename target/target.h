@@ -40,9 +40,6 @@ struct sess;
 struct task;
 struct login;
 
-/* What a protocol check decides; never mixed with errno or sense. */
-enum verdict { KEEP, REJECT, DROP_CONN, DROP_SESS };
-
 /* --- daemon-wide options; written by main before the workers start, or published by broadcast ---- */
 
 struct tgt_opts {
@@ -56,7 +53,7 @@ struct tgt_opts {
     uint64_t sess_mem_bytes;    /* 16 MiB */
     bool affine;                /* placement: all sessions of a target on one worker */
 };
-extern struct tgt_opts tgt_opts;
+extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
 
 /* --- names and access (name.c, acl.c) ----------------------------------------------------------------- */
 
@@ -189,9 +186,11 @@ struct tgt_worker {
     struct list sessions; /* struct sess.on_worker */
     struct pool *tasks, *txitems;
     unsigned nconns, nsessions;
+    uint64_t retained; /* bytes of unsolicited data kept for commands that wait */
 };
 /* Set up by a broadcast before the first connection; tgt_here: of the calling worker thread. */
 void tgt_worker_init(struct worker *w);
+void tgt_worker_fini(struct worker *w); /* at exit, sessions are gone; tasks may be left behind */
 struct tgt_worker *tgt_here(void);
 
 /* --- transports: bytes, not PDUs ------------------------------------------------------------------------------- */
@@ -229,6 +228,16 @@ enum conn_state { /* RFC 7143 8.1.3: the target's transitions T1..T18 as far as 
     CS_CLEANUP,    /* S8: transport gone or dropped, being torn down */
 };
 
+enum conn_ev {
+    CE_ACCEPTED,      /* T3 */
+    CE_LOGIN_PDU,     /* T4: conn.c, at the first Login Request */
+    CE_LOGGED_IN,     /* T5: login.c, after it queued the final Login Response */
+    CE_LOGOUT_PDU,    /* T10, T18 */
+    CE_LOGOUT_ASKED,  /* T11, T14: Async Message sent */
+    CE_CLOSE,         /* T6, T7, T8, T13, T15..T17: conn_close */
+    CE_GONE,          /* M1: nothing is left of it */
+};
+
 struct conn_params { /* per connection, in force from full feature phase */
     bool header_digest, data_digest;
     uint32_t max_recv; /* our MaxRecvDataSegmentLength, bytes */
@@ -246,8 +255,13 @@ struct conn {
     struct sess *sess;   /* NULL before the end of login */
     struct login *login; /* NULL after it; login.c's */
     uint8_t state;       /* enum conn_state; assigned in one place: conn_event */
-    bool closing;        /* conn_close was called; nothing more is read or sent */
+    bool closing;        /* conn_close was called; nothing more is handled or queued */
+    bool flushing;       /* closing: what was queued is sent first */
+    bool lingering;      /* closing: all is sent, the peer's end is awaited */
+    bool half_open;      /* counted by conn_half_open */
+    bool detached;       /* closing: the session is done with it */
     bool discovery;
+    uint8_t reject_reason; /* enum reject_reason, set by a handler that returns REJECT */
     uint16_t cid;
     struct conn_params p;
     uint32_t stat_sn;     /* next to be stamped */
@@ -261,8 +275,10 @@ struct conn {
     struct {
         uint32_t ttt;      /* of the ping in flight; TAG_RESERVED: none */
         unsigned missed;
+        unsigned interval_ms, count; /* 0: off */
         uint64_t last_rx_ms;
     } nop;
+    uint64_t login_due_ms; /* deadline of the login phase */
     struct {               /* text negotiation in full feature phase, text.c; zeroed at start */
         bool open;         /* an exchange is under way: itt and ttt are its tags */
         uint32_t ttt, itt;
@@ -274,7 +290,12 @@ struct conn {
     } text;
     struct log_rate rate;
     struct deferred close_later;
-    unsigned refs; /* out-queue items, tasks: memory is freed when 0 and closed */
+    struct establish *est;              /* sess.c: establishment under way */
+    void (*move_then)(struct conn *c);  /* conn_move under way */
+    struct worker *move_to;
+    uint8_t *move_bytes;
+    uint32_t move_len;
+    unsigned refs; /* 1 until closed, pending establishment or move: memory is freed at 0 */
 };
 
 /* On w: takes over fd. Called by portal.c through worker_post. */
@@ -288,6 +309,21 @@ void conn_close(struct conn *c, const char *why, bool flush);
 void conn_move(struct conn *c, struct worker *to, void (*then)(struct conn *c));
 /* A complete PDU from rx: looked up in pdutab, phase checked, handler called; acts on the verdict. */
 void conn_on_pdu(struct conn *c, struct pdu *pdu);
+/* The one place that assigns conn.state; a pair that is not in the table drops the connection. */
+void conn_event(struct conn *c, enum conn_ev ev);
+bool conn_is_full_feature(const struct conn *c);
+/* Serial numbers of an outgoing PDU: StatSN (bytes 24..27; the next one is taken when `takes`),
+ * and in a session ExpCmdSN and MaxCmdSN (28..35). Right before tx_pdu. */
+void conn_stamp(struct conn *c, uint8_t bhs[BHS_LEN], bool takes);
+/* A handler's `return conn_reject(c, REJ_x)`. */
+static inline enum verdict
+conn_reject(struct conn *c, enum reject_reason reason)
+{
+    c->reject_reason = (uint8_t)reason;
+    return REJECT;
+}
+void conn_get(struct conn *c);
+void conn_put(struct conn *c);
 /* Connections accepted and not yet in full feature phase, all workers. */
 unsigned conn_half_open(void);
 
@@ -341,9 +377,11 @@ void login_free(struct conn *c);
 /* A PDU that is no Login Request came in state CS_IN_LOGIN: answers 02/0b and closes (RFC 7143
  * 6.3.1). In CS_XPT_UP the connection is dropped without a word instead. */
 enum verdict login_foreign_pdu(struct conn *c, const struct pdu *pdu);
-/* login.c -> sess.c: the negotiation is complete; sess.c decides on session, TSIH and worker
+/* `res` is copied (its node reference stays the caller's).
+ * login.c -> sess.c: the negotiation is complete; sess.c decides on session, TSIH and worker
  * (reinstating where due), moves the connection, and answers with login_established on the
- * connection's (new) worker.  Until then the connection reads nothing. */
+ * connection's (new) worker, never inside this call.  Until then the connection reads nothing; it
+ * may close meanwhile (then login_established does not come, login_free does). */
 void sess_establish(struct conn *c, const struct login_result *res);
 /* status LS_OK: c->sess is set, login.c sends the final response (TSIH = c->sess->tsih) and calls
  * conn_event to LOGGED_IN; else: sends the refusal and closes. */
@@ -363,6 +401,8 @@ struct sess {
     uint16_t tsih;
     uint64_t sid; /* for tools, unique in the daemon */
     bool discovery, dying;
+    unsigned refs; /* 1 until it ended, tasks: their buffers are in its budget */
+    struct deferred free_later;
     struct sess_params p;
     struct budget budget;
     /* numbering, RFC 7143 4.2.2.1 */
@@ -370,15 +410,19 @@ struct sess {
     unsigned max_cmds;       /* window */
     struct list held;        /* PDUs (copies) that came before their turn, in CmdSN order */
     unsigned nheld;
+    uint32_t held_bytes;     /* their data */
     /* tasks */
     struct list tasks;       /* all, oldest first */
     unsigned ntasks;
-    struct task **by_itt;    /* small open hash of ntasks, power of two */
-    unsigned by_itt_size;
+    unsigned nqueued, nimmediate; /* of them: unanswered, by kind; the window follows nqueued */
+    struct task **by_itt;    /* hash with chains, fixed at creation */
+    unsigned by_itt_size;    /* power of two */
     uint32_t next_ttt;
-    struct list tmfs;        /* pending */
+    struct list tmfs;        /* pending, in order of arrival */
+    unsigned ntmfs;
     uint64_t cmds, bytes_in, bytes_out;
     uint64_t created_ms;
+    struct registry_entry *entry;
 };
 
 /* CmdSN order (RFC 7143 4.2.2.1): immediate PDUs run at once; others in order, held when early,
@@ -386,9 +430,21 @@ struct sess {
 enum verdict sess_admit(struct sess *s, struct conn *c, struct pdu *pdu);
 /* Fills ExpCmdSN and MaxCmdSN of a response. */
 void sess_stamp(struct sess *s, uint8_t *bhs);
+/* A CmdSN that will not come counts as received (RFC 7143 4.2.2.1, 11.5.1): all below `below`;
+ * one. False: outside [ExpCmdSN, MaxCmdSN]. Held PDUs with such a number are dropped, those whose
+ * turn it is now run (later). */
+void sess_plug_below(struct sess *s, uint32_t below);
+bool sess_plug(struct sess *s, uint32_t cmd_sn);
+void sess_get(struct sess *s);
+void sess_put(struct sess *s);
+/* For administration: Async Message event 3 (target drops the session) first, then sess_kill. */
+void sess_drop(struct sess *s, const char *why);
+/* Main: ends every session of the named target on all workers (NULL name: every session). */
+void sess_kill_target(const char *target_name, const char *why);
 /* Ends the session: all its tasks are aborted or orphaned, its connections closed. */
 void sess_kill(struct sess *s, const char *why);
 void sess_conn_gone(struct sess *s, struct conn *c);
+void sess_establish_gone(struct conn *c); /* the connection ends in the middle of it */
 void sess_node_changed(struct sess *s, struct tgt_node *n); /* NULL: removed */
 /* Main, at the daemon's end (portals are closed): every session is asked to log out (Async Message
  * event 1), those left after tgt_opts.shutdown_s are killed; then done(arg) on main. */
@@ -396,7 +452,25 @@ void sess_shutdown_all(void (*done)(void *arg), void *arg);
 
 /* --- registry (registry.c): its own lock; any thread ---------------------------------------------------------------------- */
 
-struct registry_entry; /* opaque to callers but sess.c */
+struct registry_entry; /* opaque: a claim on a key, a TSIH and a worker */
+
+struct registry_claim {
+    struct registry_entry *entry; /* the caller's, until registry_remove; NULL with TSIH given */
+    struct worker *w;             /* where the session is to live, or lives */
+    struct worker *old_w;         /* session to be ended first (RFC 7143 6.3.5), or NULL */
+    uint64_t old_sid, sid;
+    uint16_t tsih;
+};
+
+/* TSIH 0: takes the key (initiator, ISID, target, TPGT) over, chooses TSIH and worker: LS_OK,
+ * LS_NO_RESOURCES. TSIH given: LS_OK and where that session is, or LS_NO_SESSION. `here`: where
+ * discovery sessions stay. */
+enum login_status registry_claim(const struct login_result *res, struct worker *here,
+                                 struct registry_claim *claim);
+/* The session stands. False: somebody took the key meanwhile; the session must not be made. */
+bool registry_commit(struct registry_entry *e);
+void registry_remove(struct registry_entry *e);
+unsigned registry_count(void); /* sessions, in the making too */
 
 /* --- tasks (task.c, datain.c, dataout.c) ------------------------------------------------------------------------------------ */
 
@@ -408,39 +482,85 @@ struct r2t {
     bool open;
 };
 
+enum data_place { DP_NOWHERE, DP_WINDOW, DP_KEPT }; /* where a Data-Out on its way goes */
+
 struct task {
     struct scsi_cmd cmd; /* first: one block from the pool */
-    struct sess *sess;   /* NULL once orphaned */
-    struct conn *conn;   /* allegiance; may be gone */
-    struct list on_sess;
+    struct sess *sess;   /* a reference; may be dying */
+    struct conn *conn;   /* allegiance; NULL once that is gone */
+    struct list on_sess; /* until it is answered or dropped */
     struct task *hash_next;
+    struct deferred later;
     uint32_t itt, cmd_sn, edtl;
-    uint8_t flags;
     bool is_read, is_write, immediate;
+    bool submitted; /* scsi_release is owed */
     bool done;      /* scsi is through with it */
+    bool linked;    /* in by_itt and in sess->tasks: unanswered */
     bool quiet;     /* aborted: nothing more is sent */
-    unsigned refs;  /* out-queue items that point into it, plus one until done */
-    /* data-out */
-    uint8_t *imm;   /* immediate data kept until pulled; own memory, or the receive buffer during submit */
+    bool no_room;   /* given up by us for want of memory: ends TASK SET FULL */
+    unsigned refs;  /* out-queue items that point into it, plus one until it is answered */
+    uint8_t *long_cdb;
+    /* data-out; offsets are bytes in the command's data */
+    const uint8_t *imm; /* immediate data in the receive buffer: during task_start only */
     uint32_t imm_len;
-    bool imm_owned;
-    uint32_t unsol_left;  /* bytes of unsolicited Data-Out still allowed */
-    bool unsol_open;      /* an unsolicited burst is expected and has not had its F bit */
-    uint32_t unsol_data_sn;
-    uint32_t got;         /* bytes in place, in order from 0 */
-    uint32_t asked;       /* bytes covered by immediate, unsolicited and R2T so far */
+    uint8_t *kept; /* data that came before they were pulled: [kept_off, +kept_len) */
+    uint32_t kept_off, kept_len, kept_cap;
+    bool pulling;        /* scsi waits for [cmd.win_off, +cmd.win_len) */
+    bool unsol_open;     /* an unsolicited burst is expected and has not had its F bit */
+    bool answer_waits;   /* done, but data are still on their way (RFC 7143 11.4.2) */
+    uint8_t place;       /* enum data_place of the Data-Out being received */
+    uint16_t fail_asc;   /* the data phase failed; 0: not */
+    uint32_t have;       /* bytes of the window that are in place */
+    uint32_t pulled_to;  /* end of the last window asked for */
+    uint32_t unsol_next, unsol_end, unsol_data_sn;
+    uint32_t asked;      /* end of what immediate, unsolicited data and R2Ts cover */
     uint32_t r2t_sn;
+    unsigned nr2t;       /* open ones */
     struct r2t r2t[R2T_MAX];
-    unsigned nr2t;
     /* data-in */
-    uint32_t data_sn, sent;
-    struct list rx_waiters;
+    uint32_t data_sn;
+    uint32_t burst;      /* bytes since the last F bit */
+    unsigned unsent;     /* out-queue items of the window pushed */
+    bool pushing;
 };
 
-enum verdict task_start(struct conn *c, struct pdu *pdu);       /* SCSI Command, in order */
-enum verdict dataout_pdu(struct conn *c, struct pdu *pdu);      /* checked header; data in place */
-struct task *task_find(struct sess *s, uint32_t itt);
-void task_abort_all(struct sess *s);
+enum verdict task_start(struct conn *c, struct pdu *pdu); /* SCSI Command, in order */
+struct task *task_find(struct sess *s, uint32_t itt);     /* unanswered ones only */
+/* Status and sense of t->cmd are final: data, status, end. Waits for data-out on its way. */
+void task_answer(struct task *t);
+/* Ends a task without a word: at once when scsi is through with it, else when it says done. */
+void task_drop(struct task *t);
+void task_get(struct task *t);
+void task_put(struct task *t);
+/* No longer found by its tag and out of the window's count: right before its status is stamped. */
+void task_unlink(struct task *t);
+
+/* Data-In PDUs of the window; with status in the last one when `last` and GOOD (then true). */
+bool datain_send(struct task *t, bool last);
+void datain_push(struct scsi_cmd *cmd);
+/* Residual flags (byte 1) and count for a response of this task. */
+uint8_t datain_residual(const struct task *t, uint32_t *count);
+
+/* The header of a Data-Out: says where its data go (rx.to, rx.task) before they come. */
+void dataout_begin(struct conn *c, struct pdu *pdu);
+enum verdict dataout_pdu(struct conn *c, struct pdu *pdu); /* whole; pdu->bad_data: digest */
+/* Sets up what the command promises (after edtl, flags, imm). 0, or the additional sense code of
+ * the violation (RFC 7143 11.4.7.2). */
+uint16_t dataout_init(struct task *t, bool final);
+bool dataout_pull(struct scsi_cmd *cmd);
+/* After scsi_submit: immediate data that were not pulled yet are copied. */
+void dataout_keep_immediate(struct task *t);
+bool dataout_is_open(const struct task *t); /* data that were promised or asked for are missing */
+void dataout_fini(struct task *t);
+
+/* tmf.c: ExpCmdSN moved; the session or a connection ends */
+void tmf_kick(struct sess *s);
+void tmf_forget_all(struct sess *s);
+void tmf_forget_conn(struct sess *s, struct conn *c);
+/* nop.c */
+void nop_start(struct conn *c);
+void nop_timer(struct conn *c);
+void conn_verdict(struct conn *c, const struct pdu *pdu, enum verdict v);
 
 /* handlers of pdutab.c, each on the connection's worker */
 enum verdict tmf_pdu(struct conn *c, struct pdu *pdu);
