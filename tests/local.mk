@@ -30,3 +30,4 @@ EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/initi
 	tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh tests/initiator/qemu \
 	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
 	tests/powerloss/kill9 tests/powerloss/run
+include tests/fuzz/local.mk

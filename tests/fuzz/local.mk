@@ -1,0 +1,17 @@
+# libFuzzer targets: tests/fuzz/fuzz_NAME.c, corpus in tests/fuzz/corpus/fuzz_NAME/.
+# Built by `./configure CC=clang --enable-fuzzers && make check-programs`; run by tests/fuzz/run.
+FUZZ_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
+	base/libbase.a $(BASE_LIBS)
+FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+FUZZ_TARGETS =
+
+FUZZ_TARGETS += tests/fuzz/fuzz_cdb
+tests_fuzz_fuzz_cdb_SOURCES = tests/fuzz/fuzz_cdb.c
+tests_fuzz_fuzz_cdb_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_cdb_LDFLAGS = $(FUZZ_LDFLAGS)
+
+if FUZZERS
+check_PROGRAMS += $(FUZZ_TARGETS)
+endif
+EXTRA_DIST += tests/fuzz/run
+EXTRA_PROGRAMS += $(FUZZ_TARGETS)
