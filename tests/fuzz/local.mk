@@ -14,4 +14,3 @@ if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
 EXTRA_DIST += tests/fuzz/run
-EXTRA_PROGRAMS += $(FUZZ_TARGETS)
