@@ -2,13 +2,13 @@
 # Built by `./configure CC=clang --enable-fuzzers && make check-programs`; run by tests/fuzz/run.
 FUZZ_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BASE_LIBS)
-FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+FUZZER_FLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 FUZZ_TARGETS =
 
 FUZZ_TARGETS += tests/fuzz/fuzz_cdb
 tests_fuzz_fuzz_cdb_SOURCES = tests/fuzz/fuzz_cdb.c
 tests_fuzz_fuzz_cdb_LDADD = $(FUZZ_LIBS)
-tests_fuzz_fuzz_cdb_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_cdb_LDFLAGS = $(FUZZER_FLAGS)
 
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
