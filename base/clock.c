@@ -29,6 +29,18 @@ clock_ms(void)
 }
 
 void
+clock_deadline(struct timespec *ts, unsigned ms)
+{
+    clock_gettime(CLOCK_REALTIME, ts);
+    ts->tv_sec += (time_t)(ms / 1000u);
+    ts->tv_nsec += (long)(ms % 1000u) * 1000000;
+    if (ts->tv_nsec >= 1000000000) {
+        ts->tv_sec++;
+        ts->tv_nsec -= 1000000000;
+    }
+}
+
+void
 clock_fake_set(uint64_t us)
 {
     atomic_store(&fake_us, us);

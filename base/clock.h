@@ -12,6 +12,10 @@
 uint64_t clock_ms(void);
 uint64_t clock_us(void);
 
+struct timespec;
+/* The moment `ms` from now as pthread_cond_timedwait takes it; never faked. */
+void clock_deadline(struct timespec *ts, unsigned ms);
+
 /* Unit tests: from now on time stands at `us` and moves only by clock_fake_advance. */
 void clock_fake_set(uint64_t us);
 void clock_fake_advance(uint64_t us);

@@ -15,10 +15,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/worker_priv.h"
 
-#define STOP_WAIT_S 2 /* how long helper_pool_stop gives threads that are busy */
+#define STOP_WAIT_MS 2000 /* how long helper_pool_stop gives threads that are busy */
 
 enum job_state { JOB_IDLE, JOB_IN_LANE, JOB_QUEUED, JOB_RUNNING };
 
@@ -131,8 +132,7 @@ void
 helper_pool_stop(void)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until); /* what pthread_cond_timedwait takes */
-    until.tv_sec += STOP_WAIT_S;
+    clock_deadline(&until, STOP_WAIT_MS);
     pthread_mutex_lock(&pool.lock);
     pool.stopping = true;
     pool.started = false;

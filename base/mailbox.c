@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages between threads: a locked list and an ev_async on each worker, the set of data workers,
- * and broadcasts.  worker_post, worker_broadcast and worker_job_done: any thread.
+ * Messages between threads: two locked lists (messages; helper jobs that are over) and an ev_async
+ * on each worker, the set of data workers, and broadcasts.  Whoever makes a list non-empty wakes
+ * the loop.  worker_post, worker_broadcast and worker_job_done: any thread.
  */
 #include "config.h"
 
@@ -42,7 +43,7 @@ post(struct worker *w, struct msg *m)
     pthread_mutex_lock(&w->lock);
     bool closed = w->closed;
     if (!closed) {
-        bool was_empty = list_is_empty(&w->msgs) && list_is_empty(&w->jobs_done);
+        bool was_empty = list_is_empty(&w->msgs);
         list_add_tail(&w->msgs, &m->link);
         if (was_empty)
             ev_async_send(w->loop, &w->async);
@@ -65,7 +66,7 @@ void
 worker_job_done(struct worker *w, struct helper_job *job)
 {
     pthread_mutex_lock(&w->lock);
-    bool was_empty = list_is_empty(&w->msgs) && list_is_empty(&w->jobs_done);
+    bool was_empty = list_is_empty(&w->jobs_done);
     list_add_tail(&w->jobs_done, &job->link);
     if (was_empty && !w->closed)
         ev_async_send(w->loop, &w->async);
@@ -105,20 +106,29 @@ run_msgs(struct worker *w, struct list *msgs)
     }
 }
 
+void
+mailbox_run_jobs(struct worker *w)
+{
+    struct list jobs;
+    list_init(&jobs);
+    pthread_mutex_lock(&w->lock);
+    list_splice_tail(&jobs, &w->jobs_done);
+    pthread_mutex_unlock(&w->lock);
+    run_jobs(w, &jobs);
+}
+
 static void
 on_async(struct ev_loop *loop, struct ev_async *a, int revents)
 {
     (void)loop;
     (void)revents;
     struct worker *w = a->data;
-    struct list msgs, jobs;
+    struct list msgs;
     list_init(&msgs);
-    list_init(&jobs);
     pthread_mutex_lock(&w->lock);
     list_splice_tail(&msgs, &w->msgs);
-    list_splice_tail(&jobs, &w->jobs_done);
     pthread_mutex_unlock(&w->lock);
-    run_jobs(w, &jobs);
+    mailbox_run_jobs(w);
     run_msgs(w, &msgs);
 }
 

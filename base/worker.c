@@ -278,6 +278,7 @@ static void
 worker_teardown(struct worker *w)
 {
     bool more;
+    mailbox_run_jobs(w);
     work(w, &more); /* what the last callbacks deferred */
     mailbox_close(w);
     budget_worker_fini(w);

@@ -67,6 +67,7 @@ struct worker {
 
 /* mailbox.c. Between close and fini nothing is taken or run any more, but may still be tried. */
 void mailbox_init(struct worker *w);
+void mailbox_run_jobs(struct worker *w); /* jobs that came back so far */
 void mailbox_close(struct worker *w);
 void mailbox_fini(struct worker *w);
 
