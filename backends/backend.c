@@ -62,6 +62,8 @@ level_new(const struct be_ops *ops, const struct be_opts *opts, struct backend *
     pthread_mutex_init(&be->op_lock, NULL);
     pthread_mutex_init(&be->lock, NULL);
     be->priv = xcalloc(1, ops->priv_size);
+    if (ops->init != NULL)
+        ops->init(be);
     return be;
 }
 

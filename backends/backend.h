@@ -242,6 +242,7 @@ void io_complete_remote(struct io *io, int res);
 
 struct be_ops {
     const char *type; /* config name */
+    void (*init)(struct backend *be); /* priv is zeroed; before configure. May be NULL */
     /* all required */
     int (*open)(struct backend *be);
     void (*close)(struct backend *be);

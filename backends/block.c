@@ -312,6 +312,7 @@ block_probe_device(struct backend *be)
 
 const struct be_ops block_ops = {
     .type = "blockio",
+    .init = store_init,
     .open = block_open,
     .close = store_close,
     .probe = block_probe_device,

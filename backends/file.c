@@ -359,6 +359,7 @@ file_probe(struct backend *be)
 
 const struct be_ops file_ops = {
     .type = "fileio",
+    .init = store_init,
     .open = file_open,
     .close = store_close,
     .probe = file_probe,

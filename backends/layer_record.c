@@ -34,15 +34,20 @@ struct record_layer {
     bool is_broken;
 };
 
+static void
+record_init(struct backend *be)
+{
+    struct record_layer *l = be->priv;
+    pthread_mutex_init(&l->lock, NULL);
+}
+
 static int
 record_configure(struct backend *be, const char *key, const char *value)
 {
     struct record_layer *l = be->priv;
     if (key == NULL) {
-        if (l->path != NULL) {
-            pthread_mutex_init(&l->lock, NULL);
+        if (l->path != NULL)
             return 0;
-        }
         be_set_error(be, "record: needs file=/path");
         return -EINVAL;
     }
@@ -183,8 +188,7 @@ record_destroy(struct backend *be)
     struct record_layer *l = be->priv;
     if (l->is_open)
         close(l->fd);
-    if (l->path != NULL)
-        pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->lock);
     free(l->path);
 }
 
@@ -197,6 +201,7 @@ record_path(const struct backend *be)
 
 const struct be_ops layer_record_ops = {
     .type = "record",
+    .init = record_init,
     .open = record_open,
     .close = layer_close,
     .probe = layer_probe,

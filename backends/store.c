@@ -116,6 +116,13 @@ store_read_u64(const char *path, uint64_t fallback)
 }
 
 void
+store_init(struct backend *be)
+{
+    struct store *s = be->priv;
+    fdio_init(&s->io);
+}
+
+void
 store_close(struct backend *be)
 {
     struct store *s = be->priv;

@@ -58,6 +58,7 @@ unsigned block_probe_device(struct backend *be);
 bool block_is_rotational(dev_t dev);
 
 /* Both types: the other calls of be_ops. */
+void store_init(struct backend *be);
 void store_close(struct backend *be);
 int store_configure(struct backend *be, const char *key, const char *value);
 void store_destroy(struct backend *be);

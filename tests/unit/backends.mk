@@ -1,1 +1,36 @@
-# UNIT_TESTS += tests/unit/test-NAME; tests_unit_test_NAME_LDADD = $(UNIT_LIBS)
+# Backends and layers: each program runs its cases with both disk engines.
+BE_UNIT_LIBS = backends/libbackends.a base/libbase.a -lcunit $(BASE_LIBS)
+BE_UNIT_FIXTURE = tests/unit/be_unit.c tests/unit/be_unit.h
+
+UNIT_TESTS += tests/unit/test-backend
+tests_unit_test_backend_SOURCES = tests/unit/test-backend.c $(BE_UNIT_FIXTURE)
+tests_unit_test_backend_LDADD = $(BE_UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test-layers
+tests_unit_test_layers_SOURCES = tests/unit/test-layers.c $(BE_UNIT_FIXTURE)
+tests_unit_test_layers_LDADD = $(BE_UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test-file
+tests_unit_test_file_SOURCES = tests/unit/test-file.c $(BE_UNIT_FIXTURE)
+tests_unit_test_file_LDADD = $(BE_UNIT_LIBS)
+
+# Includes backends/fdio.c over a scripted disk engine.
+UNIT_TESTS += tests/unit/test-fdio
+tests_unit_test_fdio_SOURCES = tests/unit/test-fdio.c $(BE_UNIT_FIXTURE)
+tests_unit_test_fdio_LDADD = $(BE_UNIT_LIBS)
+
+# Needs loop devices; skipped (77) without.
+UNIT_TESTS += tests/unit/test-block
+tests_unit_test_block_SOURCES = tests/unit/test-block.c $(BE_UNIT_FIXTURE)
+tests_unit_test_block_LDADD = $(BE_UNIT_LIBS)
+
+# Includes tests/lib/replay.c.
+UNIT_TESTS += tests/unit/test-record
+tests_unit_test_record_SOURCES = tests/unit/test-record.c $(BE_UNIT_FIXTURE)
+tests_unit_test_record_LDADD = $(BE_UNIT_LIBS)
+
+# Workers submit while main opens, probes and closes: for ThreadSanitizer.
+UNIT_TESTS += tests/unit/test-be-threads
+tests_unit_test_be_threads_LDADD = $(BE_UNIT_LIBS)
+
+check_PROGRAMS += tests/lib/replay
