@@ -471,6 +471,7 @@ number_targets(struct builder *b)
 /* Every LUN once, for comparing with each other. */
 struct pair_item {
     const struct conf_lun *l;
+    unsigned target;
     char *store; /* canonical path; NULL for null */
 };
 
@@ -511,7 +512,7 @@ compare_luns(struct builder *b)
         for (unsigned k = 0; k < c->targets[i].nluns; k++) {
             const struct conf_lun *l = &c->targets[i].luns[k];
             v = xrealloc(v, (n + 1) * sizeof *v);
-            v[n] = (struct pair_item){l, NULL};
+            v[n] = (struct pair_item){l, i, NULL};
             if (l->bs != CONF_BS_NULL && !(v[n].store = realpath(l->path, NULL)))
                 v[n].store = xstrdup(l->path);
             n++;
@@ -521,7 +522,11 @@ compare_luns(struct builder *b)
         for (unsigned k = 0; k < i; k++) {
             const struct conf_lun *x = v[i].l, *y = v[k].l;
             bool store = v[i].store && v[k].store && strcmp(v[i].store, v[k].store) == 0;
-            if (store && !conf_lun_same(x, y) && !(x->allow_in_use && y->allow_in_use))
+            if (store && v[i].target == v[k].target)
+                conf_report_add(b->r, true, &x->pos,
+                                "%s is a logical unit of this target already, at %s", x->path,
+                                WHERE(&y->pos));
+            else if (store && !conf_lun_same(x, y) && !(x->allow_in_use && y->allow_in_use))
                 conf_report_add(b->r, true, &x->pos,
                                 "%s is a logical unit at %s already, with other settings; give both "
                                 "the same settings, or `allow-in-use yes`", x->path, WHERE(&y->pos));

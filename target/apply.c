@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Configuration -> targets and portals; checks of iSCSI values for conf/.  With apply_store.c and main.c
+ * the only code that sees conf/.  Main only.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/cstore.h"
+#include "base/pool.h"
+#include "conf/conf.h"
+#include "target/model.h"
+#include "target/apply_store.h"
+
+#define START_DEADLINE_MS 10000 /* stores that take longer come up later */
+
+/* --- the host's seed ---------------------------------------------------------------------------------- */
+
+int
+apply_seed(void)
+{
+    void *p = NULL;
+    int64_t n = cstore_read(model.cstore, "host-seed", &p);
+
+    if (n == (int64_t)sizeof model.seed) {
+        memcpy(model.seed, p, sizeof model.seed);
+        free(p);
+        return 0;
+    }
+    free(p);
+    /* a damaged seed must not be replaced silently: every default identity would change */
+    if (n != -ENOENT)
+        return n < 0 ? (int)n : -EBADMSG;
+    if (getrandom(model.seed, sizeof model.seed, 0) != (ssize_t)sizeof model.seed)
+        return -EIO;
+    return cstore_write_sync(model.cstore, "host-seed", model.seed, sizeof model.seed);
+}
+
+/* --- what conf/ asks --------------------------------------------------------------------------------- */
+
+static bool
+key_known(const char *name)
+{
+    struct key_values kv;
+    const char *n;
+    char value[256];
+
+    keys_defaults(&kv);
+    for (unsigned i = 0; i < KEY_COUNT; i++) {
+        if (keys_show(&kv, i, &n, value, sizeof value) && strcasecmp(n, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int
+check_key(const char *name, const char *value, char *err, size_t errsize, void *arg)
+{
+    struct key_values kv;
+    (void)arg;
+    if (!key_known(name))
+        return -ENOENT;
+    keys_defaults(&kv);
+    return keys_set(&kv, name, value, err, errsize) == 0 ? 0 : -EINVAL;
+}
+
+static int
+check_target_name(const char *name, char *out, char *err, size_t errsize, void *arg)
+{
+    const char *why = "";
+    (void)arg;
+    if (name_normalise(name, strlen(name), out, &why) == 0)
+        return 0;
+    snprintf(err, errsize, "%s", why);
+    return -EINVAL;
+}
+
+static int
+check_rule(const char *const *addrs, const char *const *names, char *err, size_t errsize, char *warn,
+           size_t warnsize)
+{
+    struct acl *a = acl_new(addrs, names, err, errsize, warn, warnsize);
+    if (!a)
+        return -EINVAL;
+    acl_put(a);
+    return 0;
+}
+
+static int
+check_address(const char *text, char *err, size_t errsize, char *warn, size_t warnsize, void *arg)
+{
+    const char *addrs[] = {text, NULL};
+    (void)arg;
+    return check_rule(addrs, NULL, err, errsize, warn, warnsize);
+}
+
+static int
+check_initiator(const char *text, char *err, size_t errsize, void *arg)
+{
+    const char *names[] = {text, NULL};
+    (void)arg;
+    return check_rule(NULL, names, err, errsize, NULL, 0);
+}
+
+static int
+check_lun(const struct conf_lun *l, char *err, size_t errsize, void *arg)
+{
+    (void)arg;
+    return apply_store_check(l, err, errsize);
+}
+
+const struct conf_checks *
+apply_checks(void)
+{
+    static const struct conf_checks checks = {.key = check_key,
+                                              .target_name = check_target_name,
+                                              .address = check_address,
+                                              .initiator = check_initiator,
+                                              .lun = check_lun};
+    return &checks;
+}
+
+/* --- the start ------------------------------------------------------------------------------------------ */
+
+/* One start: counts the stores that are still being opened. */
+struct starting {
+    unsigned pending;
+    bool over; /* done was called: whoever comes now comes late */
+    struct worker_timer deadline;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void
+start_published(void *arg)
+{
+    struct starting *st = arg;
+    void (*done)(void *) = st->done;
+    done(st->arg);
+}
+
+static void
+start_over(struct starting *st)
+{
+    char err[512] = "";
+
+    st->over = true;
+    worker_timer_stop(&st->deadline);
+    list_each(it, &model.stores)
+    {
+        struct store *s = container_of(it, struct store, link);
+        if (!s->lun)
+            apply_store_make_lun(s);
+    }
+    /* access lists were judged with the configuration: this cannot fail */
+    if (model_publish(start_published, st, err, sizeof err) < 0)
+        log_abort("checked configuration does not hold: %s", err);
+}
+
+static void
+on_deadline(struct worker_timer *t)
+{
+    struct starting *st = container_of(t, struct starting, deadline);
+    log_event(LL_WARN, LA_DAEMON, "stores-slow pending=%u: going on without them", st->pending);
+    start_over(st);
+}
+
+static void
+on_opened(struct store *s)
+{
+    struct starting *st = s->arg;
+    apply_store_settle(s, s->result);
+    if (--st->pending == 0) {
+        if (!st->over)
+            start_over(st);
+    }
+}
+
+/* A store that is in the model already and may be the same logical unit. */
+static struct store *
+find_shared(const struct conf_lun *l)
+{
+    list_each(it, &model.stores)
+    {
+        struct store *s = container_of(it, struct store, link);
+        if (l->bs != CONF_BS_NULL && conf_lun_same(s->conf, l))
+            return s;
+    }
+    return NULL;
+}
+
+static void
+add_lun(struct model_target *t, const struct conf_lun *l)
+{
+    struct store *s = find_shared(l);
+    char alone[ISCSI_NAME_MAX + 32];
+
+    if (!s) {
+        snprintf(alone, sizeof alone, "%s %d", t->name, l->number);
+        s = apply_store_new(l, alone);
+        model_lun_add(t, (unsigned)l->number, s);
+        apply_store_drop(s);
+    } else {
+        model_lun_add(t, (unsigned)l->number, s);
+    }
+}
+
+static void
+add_target(const struct conf_target *ct)
+{
+    struct model_target *t = model_target_new(ct->tid, ct->name);
+    char err[256];
+
+    if (ct->alias)
+        snprintf(t->alias, sizeof t->alias, "%s", ct->alias);
+    t->offline = ct->offline;
+    t->nop_interval_s = ct->nop_interval_s;
+    t->nop_count = ct->nop_count;
+    if (ct->max_cmds != CONF_UNSET)
+        t->max_cmds = ct->max_cmds;
+    for (unsigned i = 0; i < ct->nkeys; i++)
+        (void)keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err);
+    for (unsigned i = 0; i < ct->naddrs; i++)
+        model_rule_add(t, ct->addrs[i].value, false);
+    for (unsigned i = 0; i < ct->nnames; i++)
+        model_rule_add(t, ct->names[i].value, true);
+    if (!ct->naddrs && !ct->nnames)
+        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s: nobody can log in", LOG_ESC(t->name));
+    for (unsigned i = 0; i < ct->nluns; i++)
+        add_lun(t, &ct->luns[i]);
+}
+
+static int
+open_portals(const struct conf *c, char *err, size_t errsize)
+{
+    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(3260)};
+    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(3260)};
+    char err6[256];
+
+    for (unsigned i = 0; i < c->nportals; i++) {
+        const struct conf_portal *p = &c->portals[i];
+        int rc = portal_open((const struct sockaddr *)&p->addr, p->len, 1, err, errsize);
+        if (rc < 0)
+            return rc;
+    }
+    if (c->nportals)
+        return 0;
+    int rc = portal_open((const struct sockaddr *)&any4, sizeof any4, 1, err, errsize);
+    if (rc < 0)
+        return rc;
+    /* a host without IPv6 is no error when nobody asked for it */
+    if (portal_open((const struct sockaddr *)&any6, sizeof any6, 1, err6, sizeof err6) < 0)
+        log_event(LL_NOTICE, LA_NET, "no-ipv6 %s", err6);
+    return 0;
+}
+
+int
+apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err, size_t errsize)
+{
+    static struct starting st; /* there is one start */
+    int rc = open_portals(c, err, errsize);
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < c->ntargets; i++)
+        add_target(&c->targets[i]);
+    st = (struct starting){.done = done, .arg = arg, .pending = 1};
+    worker_timer_init(&st.deadline, model.main, on_deadline);
+    worker_timer_start_ms(&st.deadline, START_DEADLINE_MS);
+    list_each(it, &model.stores)
+    {
+        struct store *s = container_of(it, struct store, link);
+        st.pending++;
+        s->arg = &st;
+        apply_store_open(s, on_opened);
+    }
+    if (--st.pending == 0)
+        start_over(&st);
+    return 0;
+}

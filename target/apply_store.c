@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Backing stores and their logical units: opening in helper jobs, identity, live changes, end.
+ * Called by apply.c, admin and watch.c.  Main only, but for the bodies of helper jobs.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "base/opener.h"
+#include "base/pool.h"
+#include "conf/conf.h"
+#include "target/apply_store.h"
+
+static void
+fill_opts(struct be_opts *o, const struct conf_lun *l, const char *type)
+{
+    *o = (struct be_opts){
+        .type = type,
+        .path = l->path,
+        .block_size = l->block_size,
+        .read_only = l->read_only,
+        .direct = l->direct,
+        .write_cache = l->write_cache && !l->sync,
+        .allow_in_use = l->allow_in_use,
+        .null_size = l->size,
+        .bsopts = l->bsopts,
+        .layers = l->layers,
+    };
+}
+
+int
+apply_store_check(const struct conf_lun *l, char *err, size_t errsize)
+{
+    struct be_opts o;
+    /* the kind of a path is found out when it is opened: either kind takes the same options */
+    fill_opts(&o, l, l->bs == CONF_BS_AUTO ? "fileio" : conf_bs_name(l->bs));
+    struct backend *be = be_new(&o, err, errsize);
+    if (!be)
+        return -EINVAL;
+    be_put(be);
+    return 0;
+}
+
+/* --- helper jobs: one at a time a store ---------------------------------------------------------------- */
+
+static void
+on_job_done(struct helper_job *job)
+{
+    struct store *s = container_of(job, struct store, job);
+    void (*then)(struct store *) = s->then;
+
+    worker_assert_owner(model.main);
+    s->busy = false;
+    s->then = NULL;
+    if (then)
+        then(s);
+    apply_store_drop(s); /* the job's user */
+}
+
+bool
+apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then)(struct store *s))
+{
+    worker_assert_owner(model.main);
+    if (s->busy)
+        return false;
+    s->busy = true;
+    s->users++;
+    s->then = then;
+    s->job = (struct helper_job){.run = fn, .done = on_job_done, .w = model.main};
+    helper_submit(&s->job);
+    return true;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------ */
+
+static void
+job_kind(struct helper_job *job)
+{
+    struct store *s = container_of(job, struct store, job);
+    s->result = (int)conf_lun_kind(s->conf);
+}
+
+static void
+job_open(struct helper_job *job)
+{
+    struct store *s = container_of(job, struct store, job);
+    s->result = be_open(s->be);
+}
+
+static void
+permit_path(const char *path, void *arg)
+{
+    (void)arg;
+    int rc = opener_permit(path);
+    if (rc < 0)
+        log_event(LL_ERROR, LA_BACKEND, "permit path=%s error=%s", LOG_ESC(path), strerror(-rc));
+}
+
+struct open_wait {
+    void (*then)(struct store *s);
+    void *arg;
+};
+
+static void
+on_open_done(struct store *s)
+{
+    struct open_wait *ow = s->arg;
+    void (*then)(struct store *) = ow->then;
+    s->arg = ow->arg;
+    free(ow);
+    then(s);
+}
+
+static void
+on_kind_known(struct store *s)
+{
+    struct be_opts o;
+    char err[512] = "";
+
+    if (s->is_gone) {
+        s->result = -ECANCELED;
+        on_open_done(s);
+        return;
+    }
+    snprintf(s->type, sizeof s->type, "%s", conf_bs_name((enum conf_bs)s->result));
+    fill_opts(&o, s->conf, s->type);
+    s->be = be_new(&o, err, sizeof err);
+    if (!s->be) {
+        log_event(LL_ERROR, LA_BACKEND, "refused path=%s %s", LOG_ESC(s->conf->path), err);
+        s->result = -EINVAL;
+        on_open_done(s);
+        return;
+    }
+    be_each_path(s->be, permit_path, NULL);
+    if (!apply_store_run(s, job_open, on_open_done))
+        abort();
+}
+
+void
+apply_store_open(struct store *s, void (*then)(struct store *s))
+{
+    struct open_wait *ow = xmalloc(sizeof *ow);
+    *ow = (struct open_wait){then, s->arg};
+    s->arg = ow;
+    if (!apply_store_run(s, job_kind, on_kind_known))
+        abort(); /* a new store: nothing else can run */
+}
+
+const char *
+apply_store_why(const struct store *s, char *buf, size_t size)
+{
+    const char *e = s->be ? be_error(s->be) : "";
+    if (*e)
+        snprintf(buf, size, "%s", e);
+    else
+        snprintf(buf, size, "%s: %s", s->conf->path, strerror(s->result < 0 ? -s->result : EIO));
+    return buf;
+}
+
+/* --- the logical unit -------------------------------------------------------------------------------------- */
+
+struct store *
+apply_store_new(const struct conf_lun *l, const char *alone_id)
+{
+    struct store *s = xcalloc(1, sizeof *s);
+
+    worker_assert_owner(model.main);
+    s->conf = xmalloc(sizeof *s->conf);
+    conf_lun_copy(s->conf, l);
+    s->alone_id = xstrdup(alone_id);
+    s->users = 1;
+    list_each(it, &model.stores)
+    {
+        struct store *o = container_of(it, struct store, link);
+        if (l->path[0] && strcmp(o->conf->path, l->path) == 0)
+            s->is_twin = o->is_twin = true;
+    }
+    list_add_tail(&model.stores, &s->link);
+    return s;
+}
+
+/* What tells logical units with the same store but other settings apart. */
+static void
+identity_text(const struct store *s, char *buf, size_t size)
+{
+    const struct conf_lun *l = s->conf;
+    const char *id = s->be ? be_identity(s->be) : "";
+
+    if (!*id)
+        id = s->alone_id;
+    if (!s->is_twin)
+        snprintf(buf, size, "%s", id);
+    else
+        snprintf(buf, size, "%s|%s|%s|%s|%s|%u|%d%d%d%d%d", id, l->layers, l->bsopts, l->vendor_id,
+                 l->product_id, l->block_size, l->read_only, l->write_cache, l->thin, l->removable,
+                 l->direct);
+}
+
+static void
+fill_lun_conf(const struct store *s, struct lun_conf *c)
+{
+    const struct conf_lun *l = s->conf;
+    struct be_info info = {.block_size = 0};
+    char text[8192];
+
+    *c = (struct lun_conf){0};
+    if (s->be)
+        be_info(s->be, &info);
+    identity_text(s, text, sizeof text);
+    lun_ident_default(&c->ident, model.seed, text);
+    if (l->naa_len) {
+        memcpy(c->ident.naa, l->naa, sizeof c->ident.naa);
+        c->ident.naa_len = l->naa_len;
+    }
+    if (l->eui_len) {
+        memcpy(c->ident.eui, l->eui, sizeof c->ident.eui);
+        c->ident.eui_len = l->eui_len;
+    }
+    if (*l->scsi_id)
+        snprintf(c->ident.t10_id, sizeof c->ident.t10_id, "%s", l->scsi_id);
+    if (*l->scsi_sn)
+        snprintf(c->ident.serial, sizeof c->ident.serial, "%s", l->scsi_sn);
+    snprintf(c->vendor_id, sizeof c->vendor_id, "%s", l->vendor_id);
+    snprintf(c->product_id, sizeof c->product_id, "%s", l->product_id);
+    snprintf(c->product_rev, sizeof c->product_rev, "%s", l->product_rev);
+    c->block_size = l->block_size ? l->block_size : info.block_size == 4096 ? 4096 : 512;
+    c->lbppbe = (uint8_t)(l->lbppbe != CONF_UNSET ? l->lbppbe : 0);
+    if (l->lbppbe == CONF_UNSET && info.phys_block_size > c->block_size) {
+        while (c->lbppbe < 15 && (c->block_size << c->lbppbe) < info.phys_block_size)
+            c->lbppbe++;
+    }
+    c->la_lba = (uint16_t)l->la_lba;
+    c->opt_xfer_gran = (uint16_t)l->opt_xfer_gran;
+    c->opt_xfer_len = l->opt_xfer_len;
+    c->rotation_rate = (uint16_t)(l->rotation_rate != CONF_UNSET ? l->rotation_rate : 0xffff);
+    c->thin = l->thin;
+    c->read_only = l->read_only;
+    c->removable = l->removable;
+    c->write_cache = l->write_cache && !l->sync;
+    c->descriptor_sense = l->descriptor_sense;
+    c->online = l->online;
+    c->cstore = model.cstore;
+}
+
+int
+apply_store_make_lun(struct store *s)
+{
+    struct lun_conf c;
+    char err[512] = "";
+
+    if (!s->be)
+        return -EINVAL;
+    fill_lun_conf(s, &c);
+    s->lun = lun_new(&c, be_get(s->be), err, sizeof err);
+    if (!s->lun) {
+        log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s %s", LOG_ESC(s->conf->path), err);
+        return -EINVAL;
+    }
+    s->identity_known = be_state(s->be) == BE_READY;
+    return 0;
+}
+
+void
+apply_store_probed(struct store *s, unsigned be_events)
+{
+    char err[512] = "";
+
+    worker_assert_owner(model.main);
+    if (s->is_gone || !s->lun || !be_events)
+        return;
+    if ((be_events & BE_EV_CAME) && !s->identity_known) {
+        struct lun_conf c;
+        fill_lun_conf(s, &c);
+        if (lun_update(s->lun, &c, err, sizeof err) < 0) {
+            log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s %s", LOG_ESC(s->conf->path), err);
+            return;
+        }
+        s->identity_known = true;
+    }
+    if (be_events & BE_EV_CAME)
+        log_event(LL_NOTICE, LA_BACKEND, "came path=%s", LOG_ESC(s->conf->path));
+    if (be_events & BE_EV_GONE)
+        log_event(LL_ERROR, LA_BACKEND, "gone path=%s", LOG_ESC(s->conf->path));
+    lun_probed(s->lun, be_events);
+}
+
+void
+apply_store_settle(struct store *s, int result)
+{
+    char why[512];
+
+    if (result < 0 && !s->is_gone)
+        log_event(LL_ERROR, LA_BACKEND, "not-opened path=%s %s", LOG_ESC(s->conf->path),
+                  apply_store_why(s, why, sizeof why));
+    if (s->is_gone)
+        return;
+    if (!s->lun)
+        (void)apply_store_make_lun(s);
+    else if (result == 0)
+        apply_store_probed(s, BE_EV_CAME);
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------- */
+
+static void
+store_free(struct store *s)
+{
+    list_del(&s->link);
+    if (s->lun)
+        lun_put(s->lun);
+    if (s->be)
+        be_put(s->be);
+    conf_lun_fini(s->conf);
+    free(s->conf);
+    free(s->alone_id);
+    free(s);
+}
+
+static void
+revoke_path(const char *path, void *arg)
+{
+    const struct store *s = arg;
+    list_each(it, &model.stores)
+    {
+        const struct store *o = container_of(it, struct store, link);
+        if (o != s && strcmp(o->conf->path, path) == 0)
+            return;
+    }
+    (void)opener_revoke(path);
+}
+
+static void
+job_close(struct helper_job *job)
+{
+    be_close(container_of(job, struct store, job)->be);
+}
+
+void
+apply_store_drop(struct store *s)
+{
+    worker_assert_owner(model.main);
+    if (--s->users)
+        return;
+    if (s->is_gone || !s->be) {
+        store_free(s);
+        return;
+    }
+    s->is_gone = true;
+    be_each_path(s->be, revoke_path, s);
+    if (!apply_store_run(s, job_close, NULL)) /* no user, so no job */
+        abort();
+}

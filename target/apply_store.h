@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Private to apply.c and apply_store.c: a store's way from settings to a logical unit.  Main only.
+ */
+#ifndef TARGET_APPLY_STORE_H
+#define TARGET_APPLY_STORE_H
+
+#include "target/model.h"
+
+/* Would be_new take it? 0, or -EINVAL and why. No system call that can block. */
+int apply_store_check(const struct conf_lun *l, char *err, size_t errsize);
+/* In model.stores, one user; alone_id: identity text when the store has none of its own. */
+struct store *apply_store_new(const struct conf_lun *l, const char *alone_id);
+/* Tries to open it (helper); then(s) on main with s->result 0 or -errno, s->be set or NULL (then
+ * s->result is -EINVAL and the reason was logged). */
+void apply_store_open(struct store *s, void (*then)(struct store *s));
+/* After an attempt to open: makes the LUN when there is none yet, else tells it. */
+void apply_store_settle(struct store *s, int result);
+/* The LUN object for a store in whatever state; 0 or -EINVAL (logged, or in err when given). */
+int apply_store_make_lun(struct store *s);
+/* Why the last attempt failed, for people. */
+const char *apply_store_why(const struct store *s, char *buf, size_t size);
+
+#endif

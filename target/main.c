@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * evtgtd: arguments, the order of the start, signals, the end.
+ *
+ * Order: configuration read -> daemon (before any thread or ring) -> opener -> helper pool ->
+ * control store -> workers -> portals and stores -> ready.  The parent process waits for "ready"
+ * and ends with the right status.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cstore.h"
+#include "base/helper.h"
+#include "base/opener.h"
+#include "base/pool.h"
+#include "conf/conf.h"
+#include "target/model.h"
+#include "target/notify.h"
+
+#define WORKERS_MAX 64
+
+struct options {
+    char *conf_path, *state_dir, *socket_path, *pid_path;
+    bool foreground, test_only;
+    unsigned workers; /* 0: as configured */
+    int affine;       /* -1: as configured */
+    enum disk_engine engine;
+};
+
+static struct {
+    struct options o;
+    struct conf *conf;
+    struct worker *main;
+    struct worker *workers[WORKERS_MAX];
+    unsigned nworkers;
+    int ready_fd; /* to the waiting parent; -1 in the foreground */
+    bool syslog, stopping;
+    struct ev_signal sigterm, sigint, sighup;
+    struct worker_timer hard_stop;
+} d;
+
+static const char usage_text[] =
+    "usage: evtgtd [options]\n"
+    "  -f, --foreground        stay in the foreground, log to stderr\n"
+    "  -c, --config FILE       configuration (default " SYSCONFDIR "/evtgt.conf)\n"
+    "      --state-dir DIR     what outlives the daemon (default " STATEDIR ")\n"
+    "      --socket PATH       admin socket (default " RUNDIR "/evtgtd.sock)\n"
+    "      --workers N         worker threads (default: one a CPU, at most 8)\n"
+    "      --placement HOW     spread or affine: where new sessions go\n"
+    "      --engine HOW        auto, ring or pool: how disks are driven\n"
+    "  -p, --pid-file FILE     write the process id there\n"
+    "  -d, --debug AREAS       debug lines of these areas (comma list, or all)\n"
+    "  -t, --test              check the configuration and end\n"
+    "  -V, --version           print the version and end\n"
+    "  -h, --help              print this and end\n";
+
+/* --- failing --------------------------------------------------------------------------------------------- */
+
+/* Before "ready": says why on stderr (and in the log) and ends with status 1. */
+static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void
+fail(const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "evtgtd: %s\n", text);
+    if (d.syslog)
+        log_event(LL_ERROR, LA_DAEMON, "start-failed %s", text);
+    opener_stop();
+    _exit(1);
+}
+
+/* --- arguments ------------------------------------------------------------------------------------------- */
+
+/* The daemon leaves its directory: every path is made absolute first. */
+static char *
+absolute(const char *path)
+{
+    char cwd[PATH_MAX];
+    if (path[0] == '/' || path[0] == '@')
+        return xstrdup(path);
+    if (!getcwd(cwd, sizeof cwd))
+        fail("the current directory has no name: %s", strerror(errno));
+    return xasprintf("%s/%s", cwd, path);
+}
+
+static void
+set_path(char **field, const char *path)
+{
+    free(*field);
+    *field = absolute(path);
+}
+
+static unsigned
+number_arg(const char *name, const char *text, unsigned min, unsigned max)
+{
+    uint64_t v;
+    if (conf_parse_uint(text, min, max, &v) < 0) {
+        fprintf(stderr, "evtgtd: %s wants a number from %u to %u, not \"%s\"\n", name, min, max, text);
+        exit(2);
+    }
+    return (unsigned)v;
+}
+
+static int
+choice_arg(const char *name, const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    }
+    fprintf(stderr, "evtgtd: %s \"%s\" is not known; see --help\n", name, text);
+    exit(2);
+}
+
+static void
+parse_args(int argc, char **argv)
+{
+    enum { O_STATE = 256, O_SOCKET, O_WORKERS, O_PLACEMENT, O_ENGINE };
+    static const struct option longs[] = {
+        {"foreground", no_argument, NULL, 'f'},     {"config", required_argument, NULL, 'c'},
+        {"state-dir", required_argument, NULL, O_STATE},
+        {"socket", required_argument, NULL, O_SOCKET},
+        {"workers", required_argument, NULL, O_WORKERS},
+        {"placement", required_argument, NULL, O_PLACEMENT},
+        {"engine", required_argument, NULL, O_ENGINE},
+        {"pid-file", required_argument, NULL, 'p'}, {"debug", required_argument, NULL, 'd'},
+        {"test", no_argument, NULL, 't'},           {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+    };
+    static const char *const placements[] = {"spread", "affine", NULL};
+    static const char *const engines[] = {"auto", "ring", "pool", NULL};
+    struct options *o = &d.o;
+    int c;
+
+    o->affine = -1;
+    o->conf_path = absolute(SYSCONFDIR "/evtgt.conf");
+    o->socket_path = absolute(RUNDIR "/evtgtd.sock");
+    while ((c = getopt_long(argc, argv, "fc:p:d:tVh", longs, NULL)) != -1) {
+        switch (c) {
+        case 'f': o->foreground = true; break;
+        case 't': o->test_only = true; break;
+        case 'c': set_path(&o->conf_path, optarg); break;
+        case 'p': set_path(&o->pid_path, optarg); break;
+        case O_STATE: set_path(&o->state_dir, optarg); break;
+        case O_SOCKET: set_path(&o->socket_path, optarg); break;
+        case O_WORKERS: o->workers = number_arg("--workers", optarg, 1, WORKERS_MAX); break;
+        case O_PLACEMENT: o->affine = choice_arg("--placement", optarg, placements); break;
+        case O_ENGINE:
+            o->engine = (enum disk_engine)choice_arg("--engine", optarg, engines);
+            break;
+        case 'd':
+            if (log_set_debug(optarg) < 0) {
+                fprintf(stderr, "evtgtd: -d: unknown area in \"%s\"\n", optarg);
+                exit(2);
+            }
+            break;
+        case 'V': puts("evtgtd " PACKAGE_VERSION); exit(0);
+        case 'h': fputs(usage_text, stdout); exit(0);
+        default: fputs(usage_text, stderr); exit(2);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "evtgtd: \"%s\" is not expected; see --help\n", argv[optind]);
+        exit(2);
+    }
+}
+
+/* --- configuration ----------------------------------------------------------------------------------------- */
+
+static void
+read_conf(void)
+{
+    struct conf_report r;
+
+    conf_report_init(&r);
+    d.conf = conf_read(d.o.conf_path, apply_checks(), &r);
+    for (unsigned i = 0; i < r.n; i++) {
+        const struct conf_msg *m = &r.v[i];
+        const char *kind = m->is_error ? "error" : "warning";
+        if (m->line)
+            fprintf(stderr, "%s:%u:%u: %s: %s\n", m->file, m->line, m->col, kind, m->text);
+        else
+            fprintf(stderr, "%s: %s: %s\n", m->file, kind, m->text);
+    }
+    if (!d.conf) {
+        fprintf(stderr, "evtgtd: %u error%s in the configuration; nothing was started\n", r.nerrors,
+                r.nerrors == 1 ? "" : "s");
+        exit(1);
+    }
+    conf_report_fini(&r);
+    if (d.o.test_only) {
+        printf("%s: %u target%s, no errors\n", d.o.conf_path, d.conf->ntargets,
+               d.conf->ntargets == 1 ? "" : "s");
+        exit(0);
+    }
+    const struct conf *c = d.conf;
+    if (!d.o.state_dir)
+        d.o.state_dir = absolute(c->state_dir ? c->state_dir : STATEDIR);
+    if (c->login_timeout_s != CONF_UNSET)
+        tgt_opts.login_timeout_s = c->login_timeout_s;
+    if (c->max_half_open != CONF_UNSET)
+        tgt_opts.max_half_open = c->max_half_open;
+    if (c->max_sessions != CONF_UNSET)
+        tgt_opts.max_sessions = c->max_sessions;
+    if (c->shutdown_timeout_s != CONF_UNSET)
+        tgt_opts.shutdown_s = c->shutdown_timeout_s;
+    tgt_opts.affine = d.o.affine >= 0 ? d.o.affine == 1 : c->affine == 1;
+    if (!d.o.workers && c->workers != CONF_UNSET)
+        d.o.workers = c->workers;
+    if (!d.o.workers) {
+        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        d.o.workers = n < 1 ? 1 : n > 8 ? 8 : (unsigned)n;
+    }
+}
+
+/* --- becoming a daemon -------------------------------------------------------------------------------------- */
+
+/* Is stderr a file somebody chose? Then the log goes there, else to syslog. */
+static bool
+stderr_is_file(void)
+{
+    struct stat st;
+    return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void
+become_daemon(void)
+{
+    int p[2];
+    char status = 1;
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        fail("pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0)
+        fail("fork: %s", strerror(errno));
+    if (pid > 0) {
+        ssize_t n;
+        close(p[1]);
+        do {
+            n = read(p[0], &status, 1);
+        } while (n < 0 && errno == EINTR);
+        _exit(n == 1 ? status : 1); /* the child said why */
+    }
+    close(p[0]);
+    d.ready_fd = p[1];
+    setsid();
+    if (chdir("/") < 0)
+        fail("chdir /: %s", strerror(errno));
+    int null = open("/dev/null", O_RDWR);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+        if (null > 2)
+            close(null);
+    }
+}
+
+static void
+tell_parent(void)
+{
+    char ok = 0;
+    if (d.ready_fd < 0)
+        return;
+    if (write(d.ready_fd, &ok, 1) != 1)
+        log_event(LL_WARN, LA_DAEMON, "parent-gone");
+    close(d.ready_fd);
+    d.ready_fd = -1;
+    if (d.syslog) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0) {
+            dup2(null, STDERR_FILENO);
+            close(null);
+        }
+    }
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------- */
+
+static void
+leave(int status)
+{
+    notify_send("STOPPING=1");
+    if (d.o.pid_path)
+        unlink(d.o.pid_path);
+    opener_stop();
+    log_event(LL_NOTICE, LA_DAEMON, "ended");
+    _exit(status); /* a device may hang: threads and memory are left to the system */
+}
+
+static void
+on_hard_stop(struct worker_timer *t)
+{
+    (void)t;
+    log_event(LL_WARN, LA_DAEMON, "end-forced");
+    leave(0);
+}
+
+static void
+on_sessions_gone(void *arg)
+{
+    (void)arg;
+    leave(0);
+}
+
+static void
+main_stop(void)
+{
+    worker_assert_owner(d.main);
+    if (d.stopping)
+        return;
+    d.stopping = true;
+    log_event(LL_NOTICE, LA_DAEMON, "ending sessions-deadline=%us", tgt_opts.shutdown_s);
+    notify_send("STOPPING=1");
+    watch_stop();
+    portal_close_all();
+    /* whatever sess.c does: this is the last word */
+    worker_timer_start_ms(&d.hard_stop, (uint64_t)tgt_opts.shutdown_s * 1000 + 2000);
+    sess_shutdown_all(on_sessions_gone, NULL);
+}
+
+static void
+on_term(struct ev_loop *loop, struct ev_signal *w, int revents)
+{
+    (void)loop;
+    (void)revents;
+    log_event(LL_NOTICE, LA_DAEMON, "signal number=%d", w->signum);
+    main_stop();
+}
+
+static void
+on_hup(struct ev_loop *loop, struct ev_signal *w, int revents)
+{
+    (void)loop;
+    (void)w;
+    (void)revents;
+    log_event(LL_ERROR, LA_DAEMON,
+              "reload-refused: this version reads its configuration at the start only; use "
+              "evtgtadm for live changes, or restart");
+}
+
+/* --- the start ------------------------------------------------------------------------------------------------- */
+
+static void
+write_pid_file(void)
+{
+    char tmp[PATH_MAX];
+    FILE *f;
+
+    if (!d.o.pid_path)
+        return;
+    snprintf(tmp, sizeof tmp, "%s.new", d.o.pid_path);
+    f = fopen(tmp, "we");
+    if (!f || fprintf(f, "%ld\n", (long)getpid()) < 0 || fclose(f) != 0 ||
+        rename(tmp, d.o.pid_path) < 0)
+        fail("cannot write %s: %s", d.o.pid_path, strerror(errno));
+}
+
+static void
+on_started(void *arg)
+{
+    unsigned targets = d.conf->ntargets;
+    (void)arg;
+    write_pid_file();
+    conf_free(d.conf);
+    d.conf = NULL;
+    watch_start(d.main);
+    notify_send("READY=1");
+    log_event(LL_NOTICE, LA_DAEMON, "ready version=%s targets=%u workers=%u engine=%s placement=%s",
+              PACKAGE_VERSION, targets, d.nworkers,
+              worker_engine(d.workers[0]) == ENGINE_RING ? "ring" : "pool",
+              tgt_opts.affine ? "affine" : "spread");
+    tell_parent();
+}
+
+static void
+on_worker_init(struct worker *w, void *arg)
+{
+    (void)arg;
+    tgt_worker_init(w);
+}
+
+static void
+on_workers_ready(struct worker *back, void *arg)
+{
+    char err[512] = "";
+    (void)arg;
+    worker_assert_owner(back);
+    if (apply_start(d.conf, on_started, NULL, err, sizeof err) < 0)
+        fail("%s", err);
+}
+
+static void
+raise_limits(void)
+{
+    struct rlimit rl;
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+        rl.rlim_cur = rl.rlim_max < 1048576 ? rl.rlim_max : 1048576;
+        (void)setrlimit(RLIMIT_NOFILE, &rl);
+    }
+}
+
+static void
+start_workers(void)
+{
+    for (unsigned i = 0; i < d.o.workers; i++) {
+        struct worker_opts wo = {.id = i, .engine = d.o.engine};
+        d.workers[i] = worker_start(&wo);
+        if (!d.workers[i])
+            fail("cannot start worker %u%s: %s", i,
+                 d.o.engine == ENGINE_RING ? " with io_uring" : "", strerror(errno));
+        d.nworkers++;
+    }
+    worker_set_publish(d.workers, d.nworkers);
+    worker_broadcast(on_worker_init, NULL, d.main, on_workers_ready);
+}
+
+static void
+watch_signals(void)
+{
+    struct ev_loop *loop = worker_loop(d.main);
+    ev_signal_init(&d.sigterm, on_term, SIGTERM);
+    ev_signal_init(&d.sigint, on_term, SIGINT);
+    ev_signal_init(&d.sighup, on_hup, SIGHUP);
+    ev_signal_start(loop, &d.sigterm);
+    ev_signal_start(loop, &d.sigint);
+    ev_signal_start(loop, &d.sighup);
+    worker_timer_init(&d.hard_stop, d.main, on_hard_stop);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct worker_opts wo = {.engine = ENGINE_POOL};
+    struct sigaction ign = {.sa_handler = SIG_IGN};
+
+    d.ready_fd = -1;
+    parse_args(argc, argv);
+    read_conf();
+    sigaction(SIGPIPE, &ign, NULL);
+    raise_limits();
+    if (!d.o.foreground) {
+        become_daemon();
+        d.syslog = !stderr_is_file();
+    }
+    log_open("evtgtd", d.syslog);
+    int rc = opener_start();
+    if (rc < 0)
+        fail("cannot start the opener: %s", strerror(-rc));
+    rc = helper_pool_start(4, 64);
+    if (rc < 0)
+        fail("cannot start the helper pool: %s", strerror(-rc));
+    struct cstore *cs = cstore_open_dir(d.o.state_dir);
+    if (!cs)
+        fail("state directory %s: %s", d.o.state_dir,
+             errno == EBUSY ? "in use by another daemon" : strerror(errno));
+    d.main = worker_main_init(&wo);
+    if (!d.main)
+        fail("cannot make the main loop: %s", strerror(errno));
+    model_init(d.main, cs);
+    rc = apply_seed();
+    if (rc < 0)
+        fail("state directory %s: record host-seed: %s", d.o.state_dir, strerror(-rc));
+    watch_signals();
+    start_workers();
+    worker_run(d.main);
+    return 0;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Targets, access rules and LUN lists as main keeps them, and their publication.  Main only.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "target/model.h"
+
+#define MAX_CMDS_DEFAULT 128
+
+struct model model;
+
+struct tgt_opts tgt_opts = {
+    .login_timeout_s = 15,
+    .max_half_open = 512,
+    .max_sessions = 4096,
+    .login_bytes_max = 64u * 1024,
+    .nop_interval_s = 10,
+    .nop_count = 3,
+    .shutdown_s = 5,
+    .sess_mem_bytes = 16u * 1024 * 1024,
+};
+
+void
+model_init(struct worker *main_worker, struct cstore *cs)
+{
+    list_init(&model.targets);
+    list_init(&model.stores);
+    model.main = main_worker;
+    model.cstore = cs;
+}
+
+struct model_target *
+model_target_find(unsigned tid)
+{
+    list_each(it, &model.targets)
+    {
+        struct model_target *t = container_of(it, struct model_target, link);
+        if (t->tid == tid)
+            return t;
+    }
+    return NULL;
+}
+
+struct model_target *
+model_target_by_name(const char *name)
+{
+    list_each(it, &model.targets)
+    {
+        struct model_target *t = container_of(it, struct model_target, link);
+        if (strcmp(t->name, name) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+unsigned
+model_tid_free(void)
+{
+    unsigned tid = 1;
+    list_each(it, &model.targets) /* sorted */
+    {
+        const struct model_target *t = container_of(it, struct model_target, link);
+        if (t->tid == tid)
+            tid++;
+    }
+    return tid;
+}
+
+struct model_target *
+model_target_new(unsigned tid, const char *name)
+{
+    struct model_target *t = xcalloc(1, sizeof *t);
+    struct list *before = &model.targets;
+
+    worker_assert_owner(model.main);
+    t->tid = tid;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->nop_interval_s = t->nop_count = 0xffffffffu;
+    t->max_cmds = MAX_CMDS_DEFAULT;
+    keys_defaults(&t->keys);
+    list_init(&t->rules);
+    list_init(&t->luns);
+    list_each(it, &model.targets)
+    {
+        if (container_of(it, struct model_target, link)->tid > tid) {
+            before = it;
+            break;
+        }
+    }
+    list_add_tail(before, &t->link); /* in front of `before` */
+    return t;
+}
+
+void
+model_target_free(struct model_target *t)
+{
+    worker_assert_owner(model.main);
+    list_del(&t->link);
+    while (!list_is_empty(&t->rules))
+        model_rule_del(t, list_first(&t->rules, struct model_rule, link));
+    while (!list_is_empty(&t->luns)) {
+        struct model_lun *l = list_first(&t->luns, struct model_lun, link);
+        struct store *s = l->store;
+        list_del(&l->link);
+        free(l);
+        apply_store_drop(s);
+    }
+    node_put(t->node);
+    free(t);
+}
+
+void
+model_touch(struct model_target *t)
+{
+    node_put(t->node);
+    t->node = NULL;
+}
+
+struct model_rule *
+model_rule_find(const struct model_target *t, const char *text, bool is_name)
+{
+    list_each(it, &t->rules)
+    {
+        struct model_rule *r = container_of(it, struct model_rule, link);
+        if (r->is_name == is_name && strcmp(r->text, text) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+void
+model_rule_add(struct model_target *t, const char *text, bool is_name)
+{
+    struct model_rule *r = xcalloc(1, sizeof *r);
+    r->text = xstrdup(text);
+    r->is_name = is_name;
+    list_add_tail(&t->rules, &r->link);
+    model_touch(t);
+}
+
+void
+model_rule_del(struct model_target *t, struct model_rule *r)
+{
+    list_del(&r->link);
+    free(r->text);
+    free(r);
+    model_touch(t);
+}
+
+struct model_lun *
+model_lun_find(const struct model_target *t, unsigned number)
+{
+    list_each(it, &t->luns)
+    {
+        struct model_lun *l = container_of(it, struct model_lun, link);
+        if (l->number == number)
+            return l;
+    }
+    return NULL;
+}
+
+struct model_lun *
+model_lun_add(struct model_target *t, unsigned number, struct store *s)
+{
+    struct model_lun *l = xcalloc(1, sizeof *l);
+    struct list *before = &t->luns;
+
+    l->number = number;
+    l->store = s;
+    s->users++;
+    list_each(it, &t->luns)
+    {
+        if (container_of(it, struct model_lun, link)->number > number) {
+            before = it;
+            break;
+        }
+    }
+    list_add_tail(before, &l->link);
+    model_touch(t);
+    return l;
+}
+
+void
+model_lun_del(struct model_target *t, struct model_lun *l)
+{
+    list_del(&l->link);
+    free(l);
+    model_touch(t);
+}
+
+/* --- publication ----------------------------------------------------------------------------------- */
+
+static struct acl *
+make_acl(const struct model_target *t, char *err, size_t errsize)
+{
+    unsigned na = 0, nn = 0;
+    list_each(it, &t->rules)
+    {
+        if (container_of(it, struct model_rule, link)->is_name)
+            nn++;
+        else
+            na++;
+    }
+    const char **addrs = xcalloc(na + 1, sizeof *addrs), **names = xcalloc(nn + 1, sizeof *names);
+    na = nn = 0;
+    list_each(it, &t->rules)
+    {
+        const struct model_rule *r = container_of(it, struct model_rule, link);
+        if (r->is_name)
+            names[nn++] = r->text;
+        else
+            addrs[na++] = r->text;
+    }
+    struct acl *a = acl_new(addrs, names, err, errsize, NULL, 0);
+    free(addrs);
+    free(names);
+    return a;
+}
+
+static struct lun_map *
+make_map(const struct model_target *t)
+{
+    unsigned n = 0;
+    list_each(it, &t->luns)
+        n++;
+    struct lun_map_entry *e = xcalloc(n + 1, sizeof *e);
+    n = 0;
+    list_each(it, &t->luns)
+    {
+        const struct model_lun *l = container_of(it, struct model_lun, link);
+        if (l->store->lun)
+            e[n++] = (struct lun_map_entry){(uint16_t)l->number, l->store->lun};
+    }
+    struct lun_map *m = lun_map_new(e, n);
+    free(e);
+    return m;
+}
+
+static struct tgt_node *
+make_node(const struct model_target *t, char *err, size_t errsize)
+{
+    struct acl *acl = make_acl(t, err, errsize);
+    if (!acl)
+        return NULL;
+    struct tgt_node *n = xcalloc(1, sizeof *n);
+    ref_init(&n->ref);
+    n->tid = t->tid;
+    memcpy(n->name, t->name, sizeof n->name);
+    memcpy(n->alias, t->alias, sizeof n->alias);
+    n->tpgt = 1;
+    n->offline = t->offline;
+    n->nop_interval_s = t->nop_interval_s;
+    n->nop_count = t->nop_count;
+    n->max_cmds = t->max_cmds;
+    n->keys = t->keys;
+    n->acl = acl;
+    n->map = make_map(t);
+    return n;
+}
+
+static int
+node_order(const void *a, const void *b)
+{
+    struct tgt_node *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+int
+model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
+{
+    struct node_set *set;
+    unsigned n = 0;
+
+    worker_assert_owner(model.main);
+    list_each(it, &model.targets)
+    {
+        struct model_target *t = container_of(it, struct model_target, link);
+        n++;
+        if (!t->node && !(t->node = make_node(t, err, errsize)))
+            return -EINVAL;
+    }
+    set = xcalloc(1, sizeof *set);
+    ref_init(&set->ref);
+    set->nodes = xcalloc(n + 1, sizeof *set->nodes);
+    list_each(it, &model.targets)
+        set->nodes[set->n++] = node_get(container_of(it, struct model_target, link)->node);
+    if (set->n)
+        qsort(set->nodes, set->n, sizeof *set->nodes, node_order);
+    unsigned np = portal_list(NULL, 0);
+    set->portals = xcalloc(np + 1, sizeof *set->portals);
+    unsigned got = portal_list(set->portals, np);
+    set->nportals = got < np ? got : np;
+    node_publish(set, done, arg);
+    return 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What main knows of targets and logical units: the changeable form of what node.c publishes to
+ * the workers.  Made by apply.c (configuration) and admin.c (live changes), walked by watch.c.
+ * Main's thread only.
+ */
+#ifndef TARGET_MODEL_H
+#define TARGET_MODEL_H
+
+#include "base/helper.h"
+#include "target/target.h"
+
+struct conf;
+struct conf_checks;
+struct conf_lun;
+struct conf_report;
+struct cstore;
+
+/* One logical unit and its backing store; several targets may map the same one. */
+struct store {
+    struct list link;      /* model.stores */
+    unsigned users;        /* model_lun entries, and an operation under way */
+    struct conf_lun *conf; /* settings; apply.c looks inside */
+    char type[16];         /* "fileio", ...; "" until known */
+    char *alone_id;        /* identity text of a store that has none of its own (null) */
+    bool is_twin;          /* opened more than once with different settings */
+    bool is_gone;          /* removed: nobody may start anything with it */
+    struct backend *be;    /* NULL until its type is known */
+    struct lun *lun;       /* NULL until the first attempt to open has ended */
+    bool identity_known;   /* the lun's identity is the store's own */
+    /* the one helper job at a time (open, probe, close) */
+    struct helper_job job;
+    bool busy;
+    int result;
+    unsigned events;
+    void (*then)(struct store *s);
+    void *arg;
+};
+
+struct model_lun {
+    struct list link; /* model_target.luns, by number */
+    unsigned number;
+    struct store *store;
+};
+
+struct model_rule { /* one access rule as it was given */
+    struct list link;
+    char *text;
+    bool is_name;
+};
+
+struct model_target {
+    struct list link; /* model.targets, by tid */
+    unsigned tid;
+    char name[ISCSI_NAME_MAX + 1];
+    char alias[256];
+    bool offline;
+    unsigned nop_interval_s, nop_count; /* 0xffffffff: the daemon's */
+    unsigned max_cmds;
+    struct key_values keys;
+    struct list rules; /* struct model_rule, in the order given */
+    struct list luns;
+    struct tgt_node *node; /* as published last; NULL: must be made anew */
+};
+
+struct model {
+    struct list targets, stores;
+    struct worker *main;
+    struct cstore *cstore;
+    uint8_t seed[32];
+};
+extern struct model model;
+
+void model_init(struct worker *main_worker, struct cstore *cs);
+
+struct model_target *model_target_new(unsigned tid, const char *name);
+struct model_target *model_target_find(unsigned tid);
+struct model_target *model_target_by_name(const char *name);
+unsigned model_tid_free(void); /* lowest unused, from 1 */
+/* Unlinks and frees; its stores lose a user (see apply_store_drop). */
+void model_target_free(struct model_target *t);
+/* Something of t changed: its node is made anew at the next publish. */
+void model_touch(struct model_target *t);
+
+struct model_rule *model_rule_find(const struct model_target *t, const char *text, bool is_name);
+void model_rule_add(struct model_target *t, const char *text, bool is_name);
+void model_rule_del(struct model_target *t, struct model_rule *r);
+
+struct model_lun *model_lun_find(const struct model_target *t, unsigned number);
+/* Takes a user of s. */
+struct model_lun *model_lun_add(struct model_target *t, unsigned number, struct store *s);
+void model_lun_del(struct model_target *t, struct model_lun *l);
+
+/* Publishes what there is now; done(arg) on main when every worker has it. 0, or -EINVAL and a
+ * message when an access list does not hold (nothing is published then). */
+int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize);
+
+/* --- apply.c: the side that knows conf/ and opens backends ----------------------------------------- */
+
+/* 32 random bytes, made at the first start, kept as record "host-seed". 0 or -errno. Blocking. */
+int apply_seed(void);
+/* Judges iSCSI values for conf_read. */
+const struct conf_checks *apply_checks(void);
+/* A checked configuration -> targets, LUNs, portals; done(arg) when all stores were tried (or the
+ * slow ones left to watch.c). 0, or -errno with a message (a portal that cannot be bound). */
+int apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err, size_t errsize);
+
+struct apply_kv {
+    const char *name, *value;
+};
+/* A new LUN: settings by directive names ("backing-store" for the path). done(store, err): err ""
+ * and the store with one user, which the caller hands to model_lun_add and drops; or NULL and the
+ * message, nothing left behind. Settings that are wrong come back at once: -EINVAL and err. */
+int apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
+                  void (*done)(struct store *s, const char *err, void *arg), void *arg, char *err,
+                  size_t errsize);
+/* Live change of settings: all or nothing. 0, or -EINVAL and err. */
+int apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *err,
+                     size_t errsize);
+/* For show. */
+struct apply_lun_view {
+    const char *path, *bsopts, *layers, *type;
+    const char *scsi_id, *scsi_sn;
+    bool direct, sync, allow_in_use;
+};
+void apply_lun_view(const struct store *s, struct apply_lun_view *v);
+/* One user less; the last one closes the backing store (in a helper) and lets the LUN go. Call
+ * it for a mapped LUN only after the map without it is published. */
+void apply_store_drop(struct store *s);
+/* s came or changed (watch.c found events): settles block size and identity, tells the LUN. */
+void apply_store_probed(struct store *s, unsigned be_events);
+/* Runs fn in a helper with then on main; false: a job is under way. */
+bool apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then)(struct store *s));
+
+/* --- watch.c ------------------------------------------------------------------------------------------- */
+
+/* From now on every store is looked at every few seconds. */
+void watch_start(struct worker *main_worker);
+void watch_stop(void);
+
+#endif
