@@ -103,7 +103,7 @@ decode(struct scsi_cmd *cmd, const struct scsi_op *op)
 {
     cmd->lba = field_get(cmd->cdb, op->lba);
     cmd->nblk = field_get(cmd->cdb, op->nblk);
-    cmd->alloc_len = (uint32_t)field_get(cmd->cdb, op->alloc);
+    cmd->alloc_len = op->alloc.len != 0 ? (uint32_t)field_get(cmd->cdb, op->alloc) : UINT32_MAX;
     if (op->cdb_len == 6 && op->lba.len == 3) { /* READ(6), WRITE(6): SBC-3 5.10 */
         cmd->lba &= 0x1fffff;
         if (cmd->nblk == 0)
@@ -192,10 +192,6 @@ check_range(struct scsi_cmd *cmd, const struct scsi_op *op)
     bool out = op->nblk.len == 0 ? cmd->lba >= n : cmd->lba > n || cmd->nblk > n - cmd->lba;
     if (out) {
         scsi_fail(cmd, SENSE_LBA_OUT_OF_RANGE, NO_FIELD);
-        return false;
-    }
-    if ((op->flags & OP_BLOCKS) && cmd->nblk > SBC_MAX_XFER_BYTES >> cmd->lu->block_shift) {
-        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(op->nblk.off));
         return false;
     }
     return true;

@@ -87,8 +87,8 @@ abort_all(struct list *tasks, bool session_dies)
 static void
 nexus_kill(struct nexus *nx, bool session_dies)
 {
-    nx->dead = true;
     pthread_mutex_lock(&nx->lun->lock);
+    nx->dead = true;
     lun_forget_nexus(nx->lun, nx);
     pthread_mutex_unlock(&nx->lun->lock);
     abort_all(&nx->tasks, session_dies);

@@ -245,7 +245,8 @@ struct nexus {
     struct list tasks;   /* commands between submit and done, oldest first; owner */
     struct list ordered; /* parked behind an ORDERED task, or ORDERED and not the oldest */
     unsigned ntasks, nordered; /* in tasks: all, ORDERED ones not done */
-    bool dead;           /* no longer mapped or session gone; freed with the last command */
+    bool dead;           /* no longer mapped or session gone; freed with the last command; set
+                            under lun->lock */
     bool prevent;        /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
     atomic_uint ua;      /* bits of enum ua */
     /* cached verdict, valid while gen == lun->generation; owner */
@@ -267,6 +268,7 @@ struct lun {
     uint8_t block_shift;
     atomic_uint generation; /* bumped on any control change */
     atomic_bool online, stopped, d_sense;
+    atomic_bool misfit;  /* the backend's blocks do not fit block_size: stays not ready */
     atomic_bool ejected; /* removable only, START STOP UNIT with LOEJ: medium not present (3a/00) */
     atomic_uint background; /* flushes and pre-fetches that outlive their IMMED command */
     pthread_mutex_t lock;   /* memory operations only */
@@ -274,7 +276,6 @@ struct lun {
     struct nexus *reserved_by; /* RESERVE(6/10) */
     struct mode_values cur, saved, def;
     struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
-    bool misfit;               /* backend's blocks do not fit block_size: stays not ready; under lock */
     char *mode_record;         /* name in the control store */
     unsigned prevent;          /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
@@ -310,6 +311,7 @@ lun_is_thin(struct lun *lun)
 void lun_conf_copy(struct lun *lun, struct lun_conf *out);
 /* mode pages: read at lun_new; back to saved values at a reset (lock held). */
 void mode_load(struct lun *lun);
+void mode_abandon(struct scsi_cmd *cmd); /* a MODE SELECT parked with PARK_PERSIST is aborted */
 void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
 /* What LUN RESET does to shared state; UA to every nexus but `by`'s session. */
 void lun_reset_state(struct lun *lun, const struct itn *by);

@@ -482,7 +482,10 @@ abort_parked(struct scsi_cmd *cmd)
         list_del(&cmd->parkq);
         pthread_mutex_unlock(&cmd->lu->lock);
         break;
-    default: /* PARK_PERSIST: the change goes on by itself, see mode.c */
+    case PARK_PERSIST:
+        mode_abandon(cmd);
+        break;
+    default:
         list_del(&cmd->parkq);
         break;
     }
