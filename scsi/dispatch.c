@@ -31,8 +31,7 @@ find_unit(struct scsi_cmd *cmd)
         }
         return UNIT_ABSENT;
     }
-    static const uint8_t wlun[8] = {0xc1, 0x01};
-    return memcmp(cmd->lun, wlun, sizeof wlun) == 0 ? UNIT_WLUN : UNIT_ABSENT;
+    return lun_is_wlun(cmd->lun) ? UNIT_WLUN : UNIT_ABSENT;
 }
 
 /* --- the row ---------------------------------------------------------------------------------------- */

@@ -218,6 +218,12 @@ bool ua_take(struct nexus *nx, uint16_t *asc);
 
 #define WLUN_REPORT_LUNS 0xc101u
 
+static inline bool
+lun_is_wlun(const uint8_t lun[8])
+{
+    return get_be64(lun) == (uint64_t)WLUN_REPORT_LUNS << 48;
+}
+
 struct itn {
     struct worker *w;
     unsigned refs; /* the session, and each command from submit to release; owner */

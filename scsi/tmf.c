@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Task management functions (SAM-5 7, RFC 7143 11.5).  A function is one job: it marks the
+ * commands it affects, on each worker that has some, and answers when the last of them is over.
+ * The job does not depend on its session: when that dies (scsi_tmf_forget) it goes on in silence.
+ *
+ * Called by the transport on the session's worker; parts run on the other workers by messages.
+ */
+#include "scsi/priv.h"
+
+#include <stdlib.h>
+
+#include "base/counter.h"
+#include "base/pool.h"
+#include "base/worker.h"
+
+struct tmf_job {
+    struct scsi_tmf *t; /* NULL: forgotten; owner: w */
+    struct worker *w;
+    atomic_uint pending; /* commands awaited, workers not yet visited, and one for the start */
+};
+
+struct tmf_wait {
+    struct list link; /* cmd->waiters */
+    struct tmf_job *job;
+};
+
+/* A visit to a worker for a reset. */
+struct tmf_visit {
+    struct tmf_job *job;
+    struct lun *lun; /* reference */
+};
+
+/* --- the end ------------------------------------------------------------------------------------------ */
+
+static void
+on_complete(struct worker *w, void *arg)
+{
+    struct tmf_job *job = arg;
+    struct scsi_tmf *t = job->t;
+
+    worker_assert_owner(w);
+    free(job);
+    if (t == NULL)
+        return;
+    t->job = NULL;
+    t->done(t);
+}
+
+static void
+job_put(struct tmf_job *job)
+{
+    if (atomic_fetch_sub_explicit(&job->pending, 1, memory_order_acq_rel) == 1)
+        worker_post(job->w, on_complete, job);
+}
+
+void
+tmf_waiters_notify(struct list *waiters)
+{
+    while (!list_is_empty(waiters)) {
+        struct tmf_wait *wt = list_first(waiters, struct tmf_wait, link);
+        list_del(&wt->link);
+        job_put(wt->job);
+        free(wt);
+    }
+}
+
+/* --- one command, one nexus ------------------------------------------------------------------------------- */
+
+static void
+abort_and_wait(struct tmf_job *job, struct scsi_cmd *cmd)
+{
+    struct tmf_wait *wt = xcalloc(1, sizeof *wt);
+
+    wt->job = job;
+    atomic_fetch_add_explicit(&job->pending, 1, memory_order_relaxed);
+    list_add_tail(&cmd->waiters, &wt->link);
+    scsi_abort(cmd);
+}
+
+static void
+abort_list(struct tmf_job *job, struct list *tasks)
+{
+    list_each(it, tasks) /* aborted commands end later: the list stays */
+        abort_and_wait(job, container_of(it, struct scsi_cmd, link));
+}
+
+static void
+abort_loose(struct tmf_job *job, const struct scsi_tmf *t)
+{
+    list_each(it, &t->itn->loose)
+    {
+        struct scsi_cmd *cmd = container_of(it, struct scsi_cmd, link);
+        if (get_be64(cmd->lun) == get_be64(t->lun))
+            abort_and_wait(job, cmd);
+    }
+}
+
+/* --- resets: every nexus of the unit, on its worker ------------------------------------------------------------ */
+
+/* Nexuses of this worker come and go on this thread only, so the copied pointers stay good; the
+ * lock cannot be held while commands are aborted. */
+static unsigned
+own_nexuses(struct lun *lun, const struct worker *w, struct nexus ***out)
+{
+    unsigned n = 0, max = 0;
+
+    pthread_mutex_lock(&lun->lock);
+    list_each(it, &lun->nexuses)
+        max++;
+    *out = xcalloc(max + 1, sizeof **out);
+    list_each(it, &lun->nexuses)
+    {
+        struct nexus *nx = container_of(it, struct nexus, on_lun);
+        if (nx->w == w)
+            (*out)[n++] = nx;
+    }
+    pthread_mutex_unlock(&lun->lock);
+    return n;
+}
+
+static void
+on_visit(struct worker *w, void *arg)
+{
+    struct tmf_visit *v = arg;
+    struct nexus **nx;
+    unsigned n = own_nexuses(v->lun, w, &nx);
+
+    for (unsigned i = 0; i < n; i++)
+        abort_list(v->job, &nx[i]->tasks);
+    free(nx);
+    lun_put(v->lun);
+    job_put(v->job);
+    free(v);
+}
+
+/* One message to each worker that has a nexus of the unit. */
+static void
+visit_workers(struct tmf_job *job, struct lun *lun)
+{
+    struct worker **ws;
+    unsigned n = 0, max = 0;
+
+    pthread_mutex_lock(&lun->lock);
+    list_each(it, &lun->nexuses)
+        max++;
+    ws = xcalloc(max + 1, sizeof *ws);
+    list_each(it, &lun->nexuses)
+    {
+        struct worker *w = container_of(it, struct nexus, on_lun)->w;
+        unsigned i = 0;
+        while (i < n && ws[i] != w)
+            i++;
+        if (i == n)
+            ws[n++] = w;
+    }
+    pthread_mutex_unlock(&lun->lock);
+    for (unsigned i = 0; i < n; i++) {
+        struct tmf_visit *v = xcalloc(1, sizeof *v);
+        v->job = job;
+        v->lun = lun_get(lun);
+        atomic_fetch_add_explicit(&job->pending, 1, memory_order_relaxed);
+        worker_post(ws[i], on_visit, v);
+    }
+    free(ws);
+}
+
+static void
+reset_unit(struct tmf_job *job, struct lun *lun, const struct itn *by)
+{
+    lun_reset_state(lun, by);
+    visit_workers(job, lun);
+}
+
+/* --- submit -------------------------------------------------------------------------------------------------------- */
+
+static uint8_t
+run_on_unit(struct tmf_job *job, struct scsi_tmf *t)
+{
+    int number = lun_decode(t->lun);
+    struct nexus *nx = number >= 0 ? itn_nexus(t->itn, (uint16_t)number) : NULL;
+
+    if (nx == NULL && !lun_is_wlun(t->lun))
+        return TMF_NO_LUN;
+    if (nx == NULL)
+        abort_loose(job, t);
+    else if (t->function == TMF_LOGICAL_UNIT_RESET)
+        reset_unit(job, nx->lun, t->itn);
+    else
+        abort_list(job, &nx->tasks); /* TST=001b: CLEAR TASK SET reaches no further */
+    return TMF_COMPLETE;
+}
+
+static uint8_t
+run(struct tmf_job *job, struct scsi_tmf *t)
+{
+    switch (t->function) {
+    case TMF_ABORT_TASK:
+        if (t->ref == NULL || t->ref->phase == PH_NEW || t->ref->phase == PH_DONE)
+            return TMF_NO_TASK;
+        abort_and_wait(job, t->ref);
+        return TMF_COMPLETE;
+    case TMF_ABORT_TASK_SET:
+    case TMF_CLEAR_TASK_SET:
+    case TMF_LOGICAL_UNIT_RESET:
+        return run_on_unit(job, t);
+    case TMF_TARGET_WARM_RESET:
+        for (unsigned i = 0; i < t->itn->nnx; i++)
+            reset_unit(job, t->itn->nx[i]->lun, t->itn);
+        return TMF_COMPLETE;
+    default:
+        return TMF_NOT_SUPPORTED;
+    }
+}
+
+void
+scsi_tmf_submit(struct scsi_tmf *t)
+{
+    worker_assert_owner(t->itn->w);
+    struct tmf_job *job = xcalloc(1, sizeof *job);
+
+    counter_add(CT_TMF, 1);
+    job->t = t;
+    job->w = t->itn->w;
+    atomic_init(&job->pending, 1);
+    t->job = job;
+    t->response = run(job, t);
+    job_put(job);
+}
+
+void
+scsi_tmf_forget(struct scsi_tmf *t)
+{
+    if (t->job == NULL)
+        return;
+    worker_assert_owner(t->job->w);
+    t->job->t = NULL;
+    t->job = NULL;
+}
