@@ -65,8 +65,13 @@ is_fit(const struct lun_conf *c, struct backend *be)
 static void
 set_default(char *field, size_t size, const char *value)
 {
-    if (field[0] == '\0')
-        snprintf(field, size, "%s", value);
+    if (field[0] != '\0')
+        return;
+    size_t n = strnlen(value, size - 1);
+    memcpy(field, value, n);
+    field[n] = '\0';
+    if (n != 0 && field[n - 1] == '.') /* a version cut after a dot */
+        field[n - 1] = '\0';
 }
 
 static void
