@@ -184,7 +184,7 @@ ring_enter(struct worker *w)
         if (n > 0 || n == -EINTR)
             continue;
         uint32_t suppressed;
-        if (n != -EAGAIN && n != -EBUSY && log_rate_ok(&r->rate, &suppressed))
+        if (n != 0 && n != -EAGAIN && n != -EBUSY && log_rate_ok(&r->rate, &suppressed))
             log_event(LL_WARN, LA_WORKER, "ring submit failed worker=%u error=\"%s\" suppressed=%u",
                       w->id, strerror(-n), suppressed);
         return false;

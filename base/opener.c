@@ -15,7 +15,9 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -48,6 +50,10 @@ struct permit {
 
 static int daemon_sock = -1; /* the daemon's end; -1: no opener */
 static pid_t opener_pid;
+/* Held to send a request and to stop, never while waiting for an answer: a request must not go to
+ * whatever gets the number of a socket that was closed meanwhile. */
+static pthread_mutex_t sock_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool in_process = true; /* until opener_start; not again after opener_stop */
 static struct list permits = {&permits, &permits}; /* in the opener after the fork */
 
 /* --- descriptors over sockets ---------------------------------------------------------------- */
@@ -329,16 +335,21 @@ opener_start(void)
     close(sv[1]);
     daemon_sock = sv[0];
     opener_pid = pid;
+    atomic_store(&in_process, false);
     return 0;
 }
 
 void
 opener_stop(void)
 {
-    if (daemon_sock < 0)
-        return;
-    close(daemon_sock);
+    pthread_mutex_lock(&sock_lock);
+    bool running = daemon_sock >= 0;
+    if (running)
+        close(daemon_sock);
     daemon_sock = -1;
+    pthread_mutex_unlock(&sock_lock);
+    if (!running)
+        return;
     /* it waits for nothing that can hang, so it ends at once; a SIGCHLD handler of the loop may
      * have taken it already */
     while (waitpid(opener_pid, NULL, 0) < 0 && errno == EINTR)
@@ -354,7 +365,9 @@ ask(const struct request *rq)
     int sv[2], err = -EIO, fd;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return -errno;
-    int sent = send_fd(daemon_sock, rq, sizeof *rq, sv[1]);
+    pthread_mutex_lock(&sock_lock);
+    int sent = daemon_sock >= 0 ? send_fd(daemon_sock, rq, sizeof *rq, sv[1]) : -EPIPE;
+    pthread_mutex_unlock(&sock_lock);
     close(sv[1]);
     if (sent < 0) {
         close(sv[0]);
@@ -386,8 +399,8 @@ ask_path(enum req_op op, const char *path)
 {
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
-    if (daemon_sock < 0)
-        return 0;
+    if (atomic_load(&in_process)) /* kept for an opener that is started later */
+        return op == REQ_PERMIT ? permit_add(path) : permit_del(path);
     struct request *rq = request_new(op, path);
     int res = ask(rq);
     free(rq);
@@ -411,7 +424,7 @@ opener_open(const char *path, int flags, mode_t mode)
 {
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
-    if (daemon_sock < 0)
+    if (atomic_load(&in_process))
         return do_open(path, flags, mode);
     struct request *rq = request_new(REQ_OPEN, path);
     rq->flags = flags;
@@ -426,7 +439,7 @@ opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog)
 {
     if (addrlen > sizeof(struct sockaddr_storage) || addrlen < sizeof addr->sa_family)
         return -EINVAL;
-    if (daemon_sock < 0)
+    if (atomic_load(&in_process))
         return do_listen(addr, addrlen, backlog);
     struct request *rq = request_new(REQ_LISTEN, "");
     memcpy(&rq->addr, addr, addrlen);

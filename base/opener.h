@@ -32,6 +32,7 @@ int opener_open(const char *path, int flags, mode_t mode);
  * SO_REUSEADDR, O_NONBLOCK and O_CLOEXEC are set. */
 int opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog);
 
-/* Without opener_start (unit tests, tools) the calls are made in this process, unrestricted. */
+/* Without opener_start (unit tests, tools) the calls are made in this process, unrestricted. Calls
+ * that wait when opener_stop comes, and all after it, fail with -EIO. */
 
 #endif

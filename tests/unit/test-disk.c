@@ -8,11 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <poll.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -507,6 +512,72 @@ test_hung_at_exit(void)
     close(p[0]);
 }
 
+/* Where the kernel refuses rings (here: seccomp, as in containers), AUTO takes the pool, RING says
+ * why. In a child: a filter stays for ever. */
+static void
+test_refused(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {.len = sizeof code / sizeof code[0], .filter = code};
+    fflush(stdout);
+    pid_t pid = fork();
+    CU_ASSERT_FATAL(pid >= 0);
+    if (pid == 0) {
+        struct worker_opts o = {.engine = ENGINE_RING};
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &prog))
+            _exit(0); /* cannot be tried here */
+        errno = 0;
+        if (worker_new_local(&o) || errno != EPERM)
+            _exit(1);
+        o.engine = ENGINE_AUTO;
+        struct worker *lw = worker_new_local(&o);
+        _exit(lw && worker_engine(lw) == ENGINE_POOL ? 0 : 2);
+    }
+    int status = -1;
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT_EQUAL(status, 0);
+}
+
+#ifdef EVTGT_DEBUG
+/* Giving a buffer back while the kernel may still write to it is caught in debug builds. */
+static void
+test_freed_early(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    CU_ASSERT_FATAL(pid >= 0);
+    if (pid == 0) {
+        struct worker_opts o = {.engine = engine};
+        struct worker *lw = worker_new_local(&o);
+        struct buf *b = lw ? buf_get(worker_bufs(lw), 4096) : NULL;
+        struct rq *r = calloc(1, sizeof *r);
+        int p[2];
+        if (!b || !r || pipe2(p, O_CLOEXEC) < 0)
+            _exit(1);
+        close(STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        r->iov[0] = (struct iovec){b->p, 4096};
+        r->req.op = DISK_READV;
+        r->req.fd = p[0];
+        r->req.off = UINT64_MAX;
+        r->req.niov = 1;
+        r->req.iov = r->iov;
+        r->req.done = on_done;
+        disk_submit(lw, &r->req);
+        buf_put(b);
+        _exit(0);
+    }
+    int status = 0;
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+#endif
+
 static void
 on_ring(void (*fn)(void))
 {
@@ -554,6 +625,9 @@ BOTH(cancel)
 BOTH(cancel_waiting)
 BOTH(chain)
 BOTH(hung_at_exit)
+#ifdef EVTGT_DEBUG
+BOTH(freed_early)
+#endif
 
 int
 main(void)
@@ -581,6 +655,11 @@ main(void)
         {"pool: submit from done", pool_chain},
         {"ring: a hung request at exit", ring_hung_at_exit},
         {"pool: a hung request at exit", pool_hung_at_exit},
+        {"no ring to be had", test_refused},
+#ifdef EVTGT_DEBUG
+        {"ring: a buffer freed too early", ring_freed_early},
+        {"pool: a buffer freed too early", pool_freed_early},
+#endif
     };
     if (helper_pool_start(2, 8) < 0)
         return 1;

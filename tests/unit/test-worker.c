@@ -435,21 +435,23 @@ test_orphans(void)
 static void
 test_assert_owner(void)
 {
+    struct worker_opts o = {.engine = ENGINE_POOL};
+    struct worker *w = worker_start(&o);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
     fflush(stdout);
     pid_t pid = fork();
     CU_ASSERT_FATAL(pid >= 0);
     if (pid == 0) {
         close(STDERR_FILENO);
         signal(SIGABRT, SIG_DFL);
-        struct worker_opts o = {.engine = ENGINE_POOL};
-        struct worker *w = worker_start(&o);
-        if (w)
-            worker_assert_owner(w);
+        worker_assert_owner(w);
         _exit(0);
     }
     int status = 0;
     CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
     CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    worker_stop(w);
+    worker_join(w);
 }
 
 int
