@@ -189,7 +189,7 @@ scsi_ops_dump(void (*line)(const char *s, void *arg), void *arg)
     for (unsigned i = 0; i < scsi_ops_count; i++) {
         static const char *const dirs[] = {"none", "in", "out"};
         const struct scsi_op *op = &scsi_ops[i];
-        char sa[8] = "";
+        char sa[16] = "";
         if (op->sa != SA_NONE)
             snprintf(sa, sizeof sa, "%02xh", (unsigned)op->sa);
         snprintf(buf, sizeof buf, "| %02xh | %s | %s | %u | %s | %s | %s |", op->opcode, sa,
