@@ -58,8 +58,10 @@ put_designator(struct vpd *v, uint8_t code_set, uint8_t assoc, uint8_t type, con
 static void
 put_name(struct vpd *v, uint8_t assoc, const char *s)
 {
-    size_t len = strnlen(s, 251);
+    size_t len = strlen(s);
 
+    if (len > 251) /* the length byte; no iSCSI name is that long */
+        len = 251;
     put_designator(v, CODE_UTF8, assoc, ID_SCSI_NAME, s, len, (len + 4) & ~(size_t)3);
 }
 
