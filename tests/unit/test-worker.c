@@ -415,6 +415,36 @@ test_main_worker(void)
     }
 }
 
+static atomic_uint turns;
+
+static void
+on_turns(struct worker *w, void *arg)
+{
+    (void)arg;
+    atomic_store(&turns, ev_iteration(worker_loop(w)));
+}
+
+/* A worker with nothing to do sleeps. */
+static void
+test_idle(void)
+{
+    static const enum disk_engine engines[] = {ENGINE_AUTO, ENGINE_POOL};
+    for (int e = 0; e < 2; e++) {
+        struct worker_opts o = {.engine = engines[e]};
+        struct worker *w = worker_start(&o);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+        worker_post(w, on_turns, NULL);
+        usleep(50000);
+        unsigned before = atomic_load(&turns);
+        usleep(500000);
+        worker_post(w, on_turns, NULL);
+        usleep(50000);
+        CU_ASSERT(atomic_load(&turns) - before <= 3);
+        worker_stop(w);
+        worker_join(w);
+    }
+}
+
 static void
 test_orphans(void)
 {
@@ -467,6 +497,7 @@ main(void)
         {"timers on a faked clock", test_timer_fake},
         {"timers on the real clock", test_timer_real},
         {"the main worker", test_main_worker},
+        {"an idle worker sleeps", test_idle},
         {"orphans", test_orphans},
         {"ownership", test_assert_owner},
     };

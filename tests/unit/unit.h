@@ -6,6 +6,9 @@
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#define UNIT_SECONDS 300 /* a program that hangs fails */
 
 struct unit_test {
     const char *name;
@@ -16,6 +19,7 @@ static inline int
 unit_run(const char *suite, const struct unit_test *tests, size_t n)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    alarm(UNIT_SECONDS);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite s = CU_add_suite(suite, NULL, NULL);
