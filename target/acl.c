@@ -3,6 +3,8 @@
  * Who may log in: lists of addresses and of initiator names, as the configuration gives them.
  * Built on main, then immutable; acl_admits is asked on any worker.
  */
+#include "config.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>

@@ -9,6 +9,8 @@
  * IPv4 link-local ones only to a peer that came over such a one.  A record without an address
  * means the address of the connection (Appendix C).
  */
+#include "config.h"
+
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <pthread.h>

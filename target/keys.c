@@ -5,6 +5,8 @@
  * order counts: a key's conditions and bounds must have smaller numbers, see nego.c).
  * Immutable; any thread.
  */
+#include "config.h"
+
 #include "target/keys.h"
 
 #include <errno.h>

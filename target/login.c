@@ -8,6 +8,8 @@
  * when it is complete (C bit); answers longer than one PDU go out in pieces.  After a refusal the
  * target closes the connection itself.
  */
+#include "config.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
  * and are kept.  Control characters and blanks are refused, so that a name can be shown and
  * stored anywhere.  Pure functions, any thread.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <string.h>
 

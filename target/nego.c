@@ -7,6 +7,8 @@
  * Rows are decided in the order of enum key_id: a row's conditions and its bound name smaller ids,
  * so the order of the keys on the wire does not matter.
  */
+#include "config.h"
+
 #include "target/nego.h"
 
 #include <inttypes.h>

@@ -6,6 +6,8 @@
  * Accepting must never spin: when descriptors or memory run out, the listeners rest for a while
  * and the peer in the front is turned away by means of a descriptor kept in reserve.
  */
+#include "config.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>

@@ -8,6 +8,8 @@
  * sent in pieces that the initiator asks for with empty requests.  What was negotiated takes
  * effect when the exchange ends.
  */
+#include "config.h"
+
 #include <stdlib.h>
 #include <string.h>
 
