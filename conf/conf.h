@@ -142,6 +142,8 @@ int conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *va
 int conf_lun_check(const struct conf_lun *l, char *err, size_t errsize);
 /* Same settings but for number and positions: may be one logical unit. */
 bool conf_lun_same(const struct conf_lun *a, const struct conf_lun *b);
+/* Which identity given in the settings both have ("scsi_sn", ...), or NULL. */
+const char *conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b);
 /* CONF_BS_AUTO decided by looking at the path (blocking stat); missing: by its place in /dev. */
 enum conf_bs conf_lun_kind(const struct conf_lun *l);
 const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */

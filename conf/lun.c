@@ -127,6 +127,20 @@ conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
            a->allow_in_use == b->allow_in_use && a->descriptor_sense == b->descriptor_sense;
 }
 
+const char *
+conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b)
+{
+    if (*a->scsi_id && strcmp(a->scsi_id, b->scsi_id) == 0)
+        return "scsi_id";
+    if (*a->scsi_sn && strcmp(a->scsi_sn, b->scsi_sn) == 0)
+        return "scsi_sn";
+    if (a->naa_len && a->naa_len == b->naa_len && memcmp(a->naa, b->naa, a->naa_len) == 0)
+        return "naa";
+    if (a->eui_len && a->eui_len == b->eui_len && memcmp(a->eui, b->eui, a->eui_len) == 0)
+        return "eui";
+    return NULL;
+}
+
 enum conf_bs
 conf_lun_kind(const struct conf_lun *l)
 {

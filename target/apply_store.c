@@ -201,8 +201,8 @@ identity_text(const struct store *s, char *buf, size_t size)
                  l->direct);
 }
 
-static void
-fill_lun_conf(const struct store *s, struct lun_conf *c)
+void
+apply_store_lun_conf(const struct store *s, struct lun_conf *c)
 {
     const struct conf_lun *l = s->conf;
     struct be_info info = {.block_size = 0};
@@ -255,9 +255,10 @@ apply_store_make_lun(struct store *s)
 
     if (!s->be)
         return -EINVAL;
-    fill_lun_conf(s, &c);
+    apply_store_lun_conf(s, &c);
     s->lun = lun_new(&c, be_get(s->be), err, sizeof err);
     if (!s->lun) {
+        be_put(s->be); /* the reference that lun_new did not take */
         log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s %s", LOG_ESC(s->conf->path), err);
         return -EINVAL;
     }
@@ -265,23 +266,45 @@ apply_store_make_lun(struct store *s)
     return 0;
 }
 
+static void
+on_replaced(void *arg)
+{
+    lun_put(arg);
+}
+
+/* The store was missing so far: its LUN had neither the right identity nor block size.  Another
+ * LUN takes its place; initiators see a change of the LUN inventory. */
+static void
+replace_lun(struct store *s)
+{
+    struct lun *old = s->lun;
+    char err[512] = "";
+
+    if (apply_store_make_lun(s) < 0) {
+        s->lun = old;
+        return;
+    }
+    list_each(it, &model.targets)
+    {
+        struct model_target *t = container_of(it, struct model_target, link);
+        list_each(l, &t->luns)
+        {
+            if (container_of(l, struct model_lun, link)->store == s)
+                model_touch(t);
+        }
+    }
+    if (model_publish(on_replaced, old, err, sizeof err) < 0)
+        log_abort("what was published before does not hold: %s", err);
+}
+
 void
 apply_store_probed(struct store *s, unsigned be_events)
 {
-    char err[512] = "";
-
     worker_assert_owner(model.main);
     if (s->is_gone || !s->lun || !be_events)
         return;
-    if ((be_events & BE_EV_CAME) && !s->identity_known) {
-        struct lun_conf c;
-        fill_lun_conf(s, &c);
-        if (lun_update(s->lun, &c, err, sizeof err) < 0) {
-            log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s %s", LOG_ESC(s->conf->path), err);
-            return;
-        }
-        s->identity_known = true;
-    }
+    if ((be_events & BE_EV_CAME) && !s->identity_known)
+        replace_lun(s);
     if (be_events & BE_EV_CAME)
         log_event(LL_NOTICE, LA_BACKEND, "came path=%s", LOG_ESC(s->conf->path));
     if (be_events & BE_EV_GONE)
@@ -310,6 +333,9 @@ apply_store_settle(struct store *s, int result)
 static void
 store_free(struct store *s)
 {
+    void (*gone)(void *) = s->gone;
+    void *arg = s->gone_arg;
+
     list_del(&s->link);
     if (s->lun)
         lun_put(s->lun);
@@ -319,6 +345,8 @@ store_free(struct store *s)
     free(s->conf);
     free(s->alone_id);
     free(s);
+    if (gone)
+        gone(arg);
 }
 
 static void
@@ -354,4 +382,17 @@ apply_store_drop(struct store *s)
     be_each_path(s->be, revoke_path, s);
     if (!apply_store_run(s, job_close, NULL)) /* no user, so no job */
         abort();
+}
+
+void
+apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg)
+{
+    if (s->users > 1) {
+        apply_store_drop(s);
+        gone(arg);
+        return;
+    }
+    s->gone = gone;
+    s->gone_arg = arg;
+    apply_store_drop(s);
 }

@@ -18,6 +18,8 @@ void apply_store_open(struct store *s, void (*then)(struct store *s));
 void apply_store_settle(struct store *s, int result);
 /* The LUN object for a store in whatever state; 0 or -EINVAL (logged, or in err when given). */
 int apply_store_make_lun(struct store *s);
+/* The settings with what the store itself says filled in. */
+void apply_store_lun_conf(const struct store *s, struct lun_conf *c);
 /* Why the last attempt failed, for people. */
 const char *apply_store_why(const struct store *s, char *buf, size_t size);
 

@@ -7,7 +7,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/acl.c target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
 	target/text.c \
 	target/portal.c \
-	target/apply.c target/apply_store.c target/apply_store.h target/model.c target/model.h \
+	target/apply.c target/apply_lun.c target/apply_store.c target/apply_store.h target/model.c target/model.h \
 	target/node.c target/notify.c target/notify.h target/watch.c
 evtgtd_SOURCES = target/main.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \

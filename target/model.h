@@ -35,6 +35,8 @@ struct store {
     unsigned events;
     void (*then)(struct store *s);
     void *arg;
+    void (*gone)(void *arg); /* once it is closed and freed */
+    void *gone_arg;
 };
 
 struct model_lun {
@@ -120,8 +122,8 @@ int apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, cha
 /* For show. */
 struct apply_lun_view {
     const char *path, *bsopts, *layers, *type;
-    const char *scsi_id, *scsi_sn;
     bool direct, sync, allow_in_use;
+    unsigned in_flight; /* requests the backing store has now */
 };
 void apply_lun_view(const struct store *s, struct apply_lun_view *v);
 /* One user less; the last one closes the backing store (in a helper) and lets the LUN go. Call

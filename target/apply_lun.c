@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Logical units as the admin socket sees, makes and changes them.  Main only.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "base/pool.h"
+#include "conf/conf.h"
+#include "target/apply_store.h"
+
+void
+apply_lun_view(const struct store *s, struct apply_lun_view *v)
+{
+    const struct conf_lun *l = s->conf;
+    *v = (struct apply_lun_view){.path = l->path,
+                                 .bsopts = l->bsopts,
+                                 .layers = l->layers,
+                                 .type = s->type,
+                                 .direct = l->direct,
+                                 .sync = l->sync,
+                                 .allow_in_use = l->allow_in_use,
+                                 .in_flight = s->be ? be_in_flight(s->be) : 0};
+}
+
+int
+apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *err, size_t errsize)
+{
+    struct conf_lun next, *old = s->conf;
+    struct lun_conf c;
+    char warn[512] = "";
+
+    worker_assert_owner(model.main);
+    if (!s->lun) {
+        snprintf(err, errsize, "the logical unit is being opened");
+        return -EINVAL;
+    }
+    conf_lun_copy(&next, s->conf);
+    for (unsigned i = 0; i < n; i++) {
+        int rc = conf_lun_set(&next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
+        if (rc == -ENOENT)
+            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
+        if (rc < 0) {
+            conf_lun_fini(&next);
+            return -EINVAL;
+        }
+    }
+    s->conf = &next;
+    apply_store_lun_conf(s, &c);
+    s->conf = old;
+    /* a read-only open cannot become writable by a word */
+    if (old->read_only && !next.read_only && s->be) {
+        struct be_info info;
+        be_info(s->be, &info);
+        if (info.read_only) {
+            snprintf(err, errsize, "the backing store was opened read-only");
+            conf_lun_fini(&next);
+            return -EINVAL;
+        }
+    }
+    if (lun_update(s->lun, &c, err, errsize) < 0) {
+        conf_lun_fini(&next);
+        return -EINVAL;
+    }
+    conf_lun_fini(old);
+    *old = next;
+    return 0;
+}
+
+struct lun_making {
+    void (*done)(struct store *s, const char *err, void *arg);
+    void *arg;
+};
+
+static void
+on_new_opened(struct store *s)
+{
+    struct lun_making *m = s->arg;
+    char why[512] = "";
+
+    s->arg = NULL;
+    if (s->result < 0)
+        apply_store_why(s, why, sizeof why);
+    else if (apply_store_make_lun(s) < 0)
+        snprintf(why, sizeof why, "%s: block size and backing store do not fit", s->conf->path);
+    if (*why) {
+        apply_store_drop(s);
+        m->done(NULL, why, m->arg);
+    } else {
+        m->done(s, "", m->arg);
+    }
+    free(m);
+}
+
+/* The same store once more: one logical unit when the settings are the same. */
+static struct store *
+find_same(const struct conf_lun *l, char *err, size_t errsize)
+{
+    list_each(it, &model.stores)
+    {
+        struct store *s = container_of(it, struct store, link);
+        if (s->is_gone || l->bs == CONF_BS_NULL || strcmp(s->conf->path, l->path) != 0)
+            continue;
+        if (conf_lun_same(s->conf, l) && s->lun)
+            return s;
+        if (!(l->allow_in_use && s->conf->allow_in_use))
+            snprintf(err, errsize, "%s is a logical unit already, with other settings", l->path);
+    }
+    return NULL;
+}
+
+static bool
+ident_taken(const struct conf_lun *l, char *err, size_t errsize)
+{
+    list_each(it, &model.stores)
+    {
+        const struct conf_lun *o = container_of(it, struct store, link)->conf;
+        const char *what = conf_lun_twin(l, o);
+        if (what && strcmp(l->path, o->path) != 0) {
+            snprintf(err, errsize, "another logical unit (%s) has the same %s", o->path, what);
+            return true;
+        }
+    }
+    return false;
+}
+
+int
+apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
+              void (*done)(struct store *s, const char *err, void *arg), void *arg, char *err,
+              size_t errsize)
+{
+    struct conf_lun l;
+    char warn[512] = "";
+    int rc = 0;
+
+    worker_assert_owner(model.main);
+    conf_lun_init(&l);
+    for (unsigned i = 0; i < n && rc == 0; i++) {
+        if (strcmp(kv[i].name, "backing-store") == 0) {
+            free(l.path);
+            l.path = xstrdup(kv[i].value);
+            continue;
+        }
+        rc = conf_lun_set(&l, false, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
+        if (rc == -ENOENT)
+            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
+    }
+    l.number = -1;
+    if (rc == 0)
+        rc = conf_lun_check(&l, err, errsize);
+    if (rc == 0)
+        rc = apply_store_check(&l, err, errsize);
+    struct store *same = NULL;
+    if (rc == 0 && !ident_taken(&l, err, errsize))
+        same = find_same(&l, err, errsize);
+    if (rc < 0 || *err) {
+        conf_lun_fini(&l);
+        return -EINVAL;
+    }
+    if (same) {
+        same->users++;
+        conf_lun_fini(&l);
+        done(same, "", arg);
+        return 0;
+    }
+    struct store *s = apply_store_new(&l, alone_id);
+    struct lun_making *m = xmalloc(sizeof *m);
+    *m = (struct lun_making){done, arg};
+    s->arg = m;
+    conf_lun_fini(&l);
+    apply_store_open(s, on_new_opened);
+    return 0;
+}
