@@ -264,16 +264,36 @@ open_locked(struct backend *be)
     return 0;
 }
 
+static unsigned
+probe_locked(struct backend *be)
+{
+    unsigned ev = be->ops->probe(be);
+    if ((ev & BE_EV_CAME) != 0)
+        atomic_store_explicit(&be->state, BE_READY, memory_order_release);
+    if ((ev & BE_EV_GONE) != 0)
+        atomic_store_explicit(&be->state, BE_GONE, memory_order_release);
+    return ev;
+}
+
+/* Opening what is GONE is asking whether it is back: its store keeps what it needs to know it. */
+static int
+open_gone(struct backend *be)
+{
+    (void)probe_locked(be);
+    if (be_state(be) == BE_READY)
+        return 0;
+    const struct backend *store = be;
+    while (store->below != NULL)
+        store = store->below;
+    int err = atomic_load(&store->gone_err);
+    return err != 0 ? err : -ENXIO;
+}
+
 int
 be_open(struct backend *be)
 {
     pthread_mutex_lock(&be->op_lock);
-    if (be_state(be) == BE_GONE) {
-        /* What is left of the earlier open must not be in the way of the new one. */
-        atomic_store(&be->state, BE_CLOSED);
-        be->ops->close(be);
-    }
-    int err = open_locked(be);
+    int err = be_state(be) == BE_GONE ? open_gone(be) : open_locked(be);
     pthread_mutex_unlock(&be->op_lock);
     return err;
 }
@@ -297,11 +317,7 @@ be_probe(struct backend *be)
         if (be->want_open && open_locked(be) == 0)
             ev = BE_EV_CAME;
     } else {
-        ev = be->ops->probe(be);
-        if ((ev & BE_EV_CAME) != 0)
-            atomic_store_explicit(&be->state, BE_READY, memory_order_release);
-        if ((ev & BE_EV_GONE) != 0)
-            atomic_store_explicit(&be->state, BE_GONE, memory_order_release);
+        ev = probe_locked(be);
     }
     pthread_mutex_unlock(&be->op_lock);
     return ev;

@@ -271,6 +271,7 @@ struct backend {
     struct be_info info; /* but size: fixed once `known`, which be_publish sets */
     char *identity;      /* likewise */
     atomic_bool known;
+    atomic_int gone_err;     /* of a store that is GONE: -errno, the reason */
     bool want_open;          /* be_open was asked for; under op_lock */
     pthread_mutex_t op_lock; /* one open, close or probe at a time; held while they block */
     pthread_mutex_t lock;    /* error; memory operations only */

@@ -270,8 +270,9 @@ block_open(struct backend *be)
 /* --- probe ------------------------------------------------------------------------------------- */
 
 static unsigned
-device_gone(struct backend *be)
+device_gone(struct backend *be, int err)
 {
+    atomic_store(&be->gone_err, err);
     be_set_error(be, "%s: no longer there", be_path(be));
     log_event(LL_ERROR, LA_BACKEND, "gone path=%s", LOG_ESC(be_path(be)));
     /* First the state: whoever still gets past it finds no descriptor. */
@@ -286,8 +287,11 @@ device_back(struct backend *be)
     const struct store *s = be->priv;
     uint64_t had = be_size(be);
     be_set_error(be, "%s", "");
-    if (block_open_device(be, strcmp(be->ops->type, "blockio") == 0 || be->opts.direct) != 0)
+    int err = block_open_device(be, strcmp(be->ops->type, "blockio") == 0 || be->opts.direct);
+    if (err != 0) {
+        atomic_store(&be->gone_err, err);
         return 0;
+    }
     log_event(LL_NOTICE, LA_BACKEND, "came-back path=%s", LOG_ESC(be_path(be)));
     return BE_EV_CAME | (be_size(be) > had ? BE_EV_GREW : 0) | (s->is_shrunk ? BE_EV_SHRANK : 0);
 }
@@ -304,9 +308,9 @@ block_probe_device(struct backend *be)
     if (be_state(be) == BE_GONE)
         return err == 0 ? device_back(be) : 0;
     if (err != 0 || !S_ISBLK(st.st_mode) || st.st_rdev != s->dev)
-        return device_gone(be);
+        return device_gone(be, err != 0 ? err : -ESTALE);
     if (ioctl(fdio_current(&s->io)->fd, BLKGETSIZE64, &size) != 0 || size == 0)
-        return device_gone(be);
+        return device_gone(be, -ENXIO);
     return store_resize(be, size);
 }
 

@@ -319,8 +319,9 @@ file_open(struct backend *be)
 /* --- probe ------------------------------------------------------------------------------------- */
 
 static unsigned
-file_gone(struct backend *be, const char *why)
+file_gone(struct backend *be, int err, const char *why)
 {
+    atomic_store(&be->gone_err, err);
     if (be_state(be) == BE_GONE)
         return 0;
     be_set_error(be, "%s: %s", be_path(be), why);
@@ -340,14 +341,14 @@ file_probe(struct backend *be)
     if (err != 0 && !store_is_absent(err))
         return 0; /* no answer is no verdict */
     if (err != 0)
-        return file_gone(be, "no longer there");
+        return file_gone(be, err, "no longer there");
     if (check_same(be, &there) != 0) {
-        unsigned ev = file_gone(be, "replaced by another file");
+        unsigned ev = file_gone(be, -ESTALE, "replaced by another file");
         (void)check_same(be, &there); /* its words are the better ones */
         return ev;
     }
     if (fstat(ff->fd, &held) != 0)
-        return file_gone(be, strerror(errno));
+        return file_gone(be, -errno, strerror(errno));
     unsigned ev = 0;
     if (be_state(be) == BE_GONE) {
         be_set_error(be, "%s", "");

@@ -57,6 +57,7 @@ int
 bu_main(const char *suite, const struct bu_case *cases, unsigned n)
 {
     const char *tmp = getenv("TMPDIR");
+    setvbuf(stdout, NULL, _IOLBF, 0);
     scratch(bu_dir, sizeof(bu_dir), tmp != NULL ? tmp : "/var/tmp");
     scratch(bu_mem_dir, sizeof(bu_mem_dir), "/dev/shm");
     if (bu_dir[0] == '\0' || helper_pool_start(2, 16) != 0)
