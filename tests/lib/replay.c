@@ -4,7 +4,8 @@
  * that a loss of power could have left behind.  backends/record.h has the format and the rules.
  *
  *   replay LOG BASE OUT [--cut SEQ] [--seed S]   power is lost before record SEQ (default: after
- *                                                the last); the seed chooses among what is legal
+ *                                                the last); the seed chooses among what is legal;
+ *                                                prints ns=TIME of the last record before the cut
  *   replay --info LOG                            prints the number of records
  *
  * The seed's remainder by 4 is the character of the image: 0 each sector on its own, 1 everything
@@ -48,6 +49,7 @@ struct replay {
     struct touch *touches;
     size_t ntouches;
     uint64_t seed, cut;
+    uint64_t last_ns; /* when the last record before the cut was written */
 };
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -139,8 +141,10 @@ load(struct replay *r, const char *path)
             break; /* torn by a kill */
         r->op_of = grow(r->op_of, r->nrec + 1, sizeof(*r->op_of));
         r->op_of[r->nrec++] = UINT32_MAX;
-        if (rec.seq < r->cut)
+        if (rec.seq < r->cut) {
             take(r, &rec, at + sizeof(rec));
+            r->last_ns = rec.ns;
+        }
         at += sizeof(rec) + rec.data_len;
     }
 }
@@ -317,6 +321,7 @@ main(int argc, char **argv)
         }
         load(&r, argv[1]);
         make_image(&r, argv[2], argv[3]);
+        printf("ns=%" PRIu64 "\n", r.last_ns);
     }
     close(r.log);
     free(r.ops);
