@@ -46,7 +46,10 @@ struct worker *worker_start(const struct worker_opts *opts);
 /* Asks the loop to end after the current turn (posts). Any thread. */
 void worker_stop(struct worker *w);
 /* Waits for the thread to end and frees the worker. A disk request that the kernel still has is
- * left behind on purpose (its memory with it): exit never waits for a hung device. Main only. */
+ * left behind on purpose (its memory with it): exit never waits for a hung device. Where a thread
+ * cannot leave the kernel (a frozen file system), the process ends for its users but the kernel
+ * keeps it and its descriptors until the device answers: main closes listeners and locks itself
+ * before it exits, so that a new daemon can start. Main only. */
 void worker_join(struct worker *w);
 
 /* The main thread's worker, in the calling thread, on libev's default loop, with a mailbox but
