@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Task management: RFC 7143 4.2.3, 11.5, 11.6."""
+
+import time
+
+from harness import (BLK, Closed, P, SOLICITED, Silent, fill, read_back, row, scsi, write_waiting)
+from lib.iscsi import sn_add
+
+ABORT, ABORT_SET, CLEAR_ACA, CLEAR_SET, LU_RESET, WARM, COLD, REASSIGN = range(1, 9)
+COMPLETE, NO_TASK, NO_LUN, ALLEGIANT, NO_REASSIGN, UNSUPPORTED, NO_AUTH, REJECTED = (
+    0, 1, 2, 3, 4, 5, 6, 255)
+
+
+def silent_and_alive(s, env):
+    """Nothing more for the aborted task; the next command works."""
+    s.quiet(0.2)
+    s.run_ua(scsi.read10(0, 1), read=BLK, lun=env.lun0).good()
+
+
+@row("T-01", "11.5.1, 11.6.1", "ABORT TASK of a running task: 0, nothing more for it, the next "
+     "command works")
+def abort_task(env):
+    s = env.session(**SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0)
+    assert s.tmf(ABORT, lun=env.lun0, rtt=t.itt, ref_cmd_sn=t.pdu.cmd_sn) == COMPLETE
+    silent_and_alive(s, env)
+
+
+@row("T-02", "11.6.1", "ABORT TASK of an unknown tag with RefCmdSN below the window: 1")
+def abort_unknown(env):
+    s = env.session()
+    r = s.tmf(ABORT, lun=env.lun0, rtt=0x7A7A7A7A, ref_cmd_sn=sn_add(s.win.exp, -1))
+    assert r == NO_TASK, "response %d" % r
+
+
+@row("T-03", "11.5.5, 11.6.1", "ABORT TASK of a command that never came, RefCmdSN in the window: 0 "
+     "and the number counts as received")
+def abort_lost_command(env):
+    s = env.session()
+    n = s.win.cmd_sn
+    s.win.note(n)
+    p = s.tmf_pdu(ABORT, lun=env.lun0, rtt=0x66660001, ref_cmd_sn=n, immediate=True,
+                  cmd_sn=sn_add(n))
+    s.send(p)
+    r = s.expect(P.TMF_RSP, p.itt)
+    assert r.response == COMPLETE, "response %d" % r.response
+    t = s.start(scsi.TEST_UNIT_READY, lun=env.lun0, cmd_sn=sn_add(n))
+    s.wait(t).good()
+    assert t.rsp.exp_cmd_sn == sn_add(n, 2), "ExpCmdSN %08x" % t.rsp.exp_cmd_sn
+    s.win.cmd_sn = sn_add(n, 2)
+    s.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+
+
+@row("T-04 T-05", "4.2.3, 11.6.1", "ABORT TASK SET and CLEAR TASK SET: 0, nothing more for the task")
+def task_set(env, case):
+    s = env.session(**SOLICITED)
+    write_waiting(s, env.lun0)
+    r = s.tmf(ABORT_SET if case == "T-04" else CLEAR_SET, lun=env.lun0)
+    if case == "T-05" and r == UNSUPPORTED:
+        return
+    assert r == COMPLETE, "response %d" % r
+    silent_and_alive(s, env)
+
+
+@row("T-06", "11.5.1", "LOGICAL UNIT RESET: 0, the task is gone, the unit serves again")
+def lun_reset(env):
+    s = env.session(**SOLICITED)
+    write_waiting(s, env.lun0)
+    assert s.tmf(LU_RESET, lun=env.lun0) == COMPLETE
+    silent_and_alive(s, env)
+
+
+@row("T-07", "SAM-5 5.14, 6.3.3", "the reset of a unit is a unit attention 6/29/xx for the others")
+def reset_tells_others(env):
+    a, b = env.session(), env.session()
+    b.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+    assert a.tmf(LU_RESET, lun=env.lun0) == COMPLETE
+    t = b.run(scsi.TEST_UNIT_READY, lun=env.lun0)
+    t.check(6, 0x29)
+    b.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+
+
+@row("T-08", "11.5.1", "TARGET WARM RESET: 0, 5, 6 or 255; the connection stays")
+def warm_reset(env):
+    s = env.session()
+    r = s.tmf(WARM)
+    assert r in (COMPLETE, UNSUPPORTED, NO_AUTH, REJECTED), "response %d" % r
+    s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+
+
+@row("T-09", "11.5.1", "TARGET COLD RESET: 0 and all connections closed, or 5, 6, 255")
+def cold_reset(env):
+    s = env.session()
+    p = s.tmf_pdu(COLD)
+    s.send(p)
+    try:
+        r = s.expect(P.TMF_RSP, p.itt)
+        if r.response != COMPLETE:
+            assert r.response in (UNSUPPORTED, NO_AUTH, REJECTED), "response %d" % r.response
+            s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+            return
+        s.conn.expect_close()
+    except Closed:
+        pass
+    env.serves()
+
+
+@row("T-10", "11.6.1", "function 55h: 5 or 255, or Reject")
+def unknown_function(env):
+    s = env.session()
+    p = s.tmf_pdu(0x55)
+    s.send(p)
+    r = s.recv()
+    assert r.opcode == P.REJECT or (r.opcode == P.TMF_RSP and r.itt == p.itt and
+                                    r.response in (UNSUPPORTED, REJECTED)), repr(r)
+    s.nop()
+
+
+@row("T-11", "11.6.1", "task management for a missing LUN: 2")
+def missing_lun(env):
+    s = env.session()
+    for f in (ABORT_SET, LU_RESET, CLEAR_SET):
+        r = s.tmf(f, lun=99)
+        assert r == NO_LUN, "function %d: response %d" % (f, r)
+
+
+@row("T-12", "11.6.1", "TASK REASSIGN at level 0: 4 (5 tolerated) or Reject")
+def reassign(env):
+    s = env.session()
+    p = s.tmf_pdu(REASSIGN, lun=env.lun0, rtt=0x123, ref_cmd_sn=sn_add(s.win.cmd_sn, -1))
+    s.send(p)
+    r = s.recv()
+    assert r.opcode == P.REJECT or (r.opcode == P.TMF_RSP and r.response in
+                                    (NO_REASSIGN, UNSUPPORTED)), repr(r)
+    s.nop()
+
+
+@row("T-13", "4.2.2.1", "only the non-immediate request takes a CmdSN; each response a StatSN")
+def tmf_numbers(env):
+    s = env.session()
+    exp, stat = s.win.exp, s.exp_stat_sn
+    assert s.tmf(ABORT_SET, lun=env.lun0, immediate=True) == COMPLETE
+    assert s.win.exp == exp
+    assert s.tmf(ABORT_SET, lun=env.lun0, immediate=False) == COMPLETE
+    assert s.win.exp == sn_add(exp)
+    assert s.exp_stat_sn == sn_add(stat, 2)
+
+
+@row("T-14", "4.2.2.1", "an immediate abort with another write open: 0, that write GOOD, the first "
+     "silent")
+def abort_beside_immediate_write(env):
+    s = env.session(**SOLICITED)
+    t1, r1, d1 = write_waiting(s, env.lun0, 16, 64)
+    t2 = s.start(scsi.write10(96, 4), write=scsi.pattern(4 * BLK, 14), lun=env.lun0,
+                 immediate=True)
+    r2 = s.next_r2t(t2)
+    p = s.tmf_pdu(ABORT, lun=env.lun0, rtt=t1.itt, ref_cmd_sn=t1.pdu.cmd_sn)
+    s.send(p)
+    s.data_out(t2, 0, r2.desired, r2.ttt)
+    answered = None
+    while answered is None or not t2.done:
+        q = s.pump()
+        if q is not None:
+            assert q.opcode == P.TMF_RSP and q.itt == p.itt, repr(q)
+            answered = q.response
+    assert answered == COMPLETE
+    t2.good()
+    s.quiet(0.2)
+
+
+@row("T-15", "4.2.3.3", "data for an aborted task: ignored or Reject, the medium unchanged")
+def data_after_abort(env):
+    env.need_data()
+    old = fill(env, 64, 16, 150)
+    s = env.session(**SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0, 16, 64, scsi.pattern(16 * BLK, 15))
+    assert s.tmf(ABORT, lun=env.lun0, rtt=t.itt, ref_cmd_sn=t.pdu.cmd_sn) == COMPLETE
+    s.data_out(t, 0, r2t.desired, r2t.ttt)
+    try:
+        r = s.recv(0.3)
+        assert r.opcode == P.REJECT, repr(r)
+    except Silent:
+        pass
+    s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+    assert read_back(env, 64, 16) == old, "the aborted write reached the medium"
+
+
+@row("T-16", "SAM-5 7.2", "ABORT TASK SET of one session leaves the tasks of others alone")
+def other_sessions_tasks(env):
+    a, b = env.session(**SOLICITED), env.session(**SOLICITED)
+    t, r2t, data = write_waiting(b, env.lun0)
+    assert a.tmf(ABORT_SET, lun=env.lun0) == COMPLETE
+    b.data_out(t, 0, r2t.desired, r2t.ttt)
+    b.wait(t).good()
+
+
+@row("T-17", "11.6.1", "ABORT TASK of a task that was answered: 1")
+def abort_answered(env):
+    s = env.session()
+    t = s.run(scsi.read10(0, 1), read=BLK, lun=env.lun0).good()
+    r = s.tmf(ABORT, lun=env.lun0, rtt=t.itt, ref_cmd_sn=t.pdu.cmd_sn)
+    assert r == NO_TASK, "response %d" % r
+
+
+@row("T-18", "11.5.1", "CLEAR ACA: 0 or 5")
+def clear_aca(env):
+    s = env.session()
+    r = s.tmf(CLEAR_ACA, lun=env.lun0)
+    assert r in (COMPLETE, UNSUPPORTED), "response %d" % r
+
+
+@row("T-19", "11.5.1", "LOGICAL UNIT RESET ends the tasks of all sessions; those get no answer but "
+     "a unit attention later")
+def reset_ends_others_tasks(env):
+    a, b = env.session(**SOLICITED), env.session(**SOLICITED)
+    t, r2t, data = write_waiting(b, env.lun0)
+    assert a.tmf(LU_RESET, lun=env.lun0) == COMPLETE
+    b.quiet(0.2)
+    x = b.run(scsi.TEST_UNIT_READY, lun=env.lun0)
+    x.check(6)
+    b.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+
+
+@row("V-04", "RFC 7144 1, 11.6.1", "at protocol level 1 functions 9..12 are 5 or 255, or Reject")
+def level_two_functions(env):
+    s = env.session()
+    for f in (9, 10, 11, 12):
+        p = s.tmf_pdu(f, lun=env.lun0, rtt=0x1234, ref_cmd_sn=sn_add(s.win.cmd_sn, -1))
+        s.send(p)
+        r = s.recv()
+        assert r.opcode == P.REJECT or (r.opcode == P.TMF_RSP and r.response in
+                                        (UNSUPPORTED, REJECTED)), "function %d: %r" % (f, r)
+    s.nop()
+
+
+@row("V-05", "RFC 7144", "priority bits in byte 2 of a SCSI Command are accepted")
+def priority_bits(env):
+    s = env.session()
+    p = P.Pdu(P.SCSI_CMD, cdb=scsi.TEST_UNIT_READY, flags=0x81, itt=s.itt(),
+              lun=P.lun_bytes(env.lun0), cmd_sn=s.number())
+    p.bhs[2] = 0x0F
+    s.send(p)
+    r = s.expect(P.SCSI_RSP, p.itt)
+    assert r.status == 0, repr(r)
+
+
+@row("BR-28", "11.6.1", "abort of a queued, a running, a finished and an unknown task; one response "
+     "a tag; LUN RESET afterwards completes", 30)
+def abort_races(env):
+    s = env.session(**SOLICITED)
+    for i in range(20):
+        t1, r1, d1 = write_waiting(s, env.lun0, 2048, 2048)
+        t2 = s.start(scsi.read10(0, 512), read=512 * BLK, lun=env.lun0)
+        p2 = s.tmf_pdu(ABORT, lun=env.lun0, rtt=t2.itt, ref_cmd_sn=t2.pdu.cmd_sn)
+        p1 = s.tmf_pdu(ABORT, lun=env.lun0, rtt=t1.itt, ref_cmd_sn=t1.pdu.cmd_sn)
+        p0 = s.tmf_pdu(ABORT, lun=env.lun0, rtt=0x5AFE0000 + i, ref_cmd_sn=sn_add(s.win.exp, -1))
+        for p in (p2, p1, p0):
+            s.send(p)
+        got = {}
+        while len(got) < 3:
+            q = s.pump()
+            if q is not None:
+                assert q.opcode == P.TMF_RSP and q.itt not in got, repr(q)
+                got[q.itt] = q.response
+                if q.itt == p2.itt and q.response == NO_TASK:
+                    assert t2.done, "response 1 for a task that was not answered"
+        assert got[p1.itt] == COMPLETE and got[p0.itt] == NO_TASK and got[p2.itt] in (0, 1), got
+        assert not t1.done and t2.done == (got[p2.itt] == NO_TASK), (t2.done, got)
+        s.tasks.clear()
+    began = time.monotonic()
+    assert s.tmf(LU_RESET, lun=env.lun0) == COMPLETE
+    assert time.monotonic() - began < 2
+    silent_and_alive(s, env)
