@@ -65,8 +65,8 @@ counter_sum(enum counter c)
     pthread_mutex_lock(&cells_lock);
     uint64_t sum = atomic_load_explicit(&shared[c], memory_order_relaxed);
     list_each(it, &cells)
-        sum += atomic_load_explicit(&container_of(it, struct cell, link)->v[c],
-                                    memory_order_relaxed);
+        sum +=
+            atomic_load_explicit(&container_of(it, struct cell, link)->v[c], memory_order_relaxed);
     pthread_mutex_unlock(&cells_lock);
     return sum;
 }

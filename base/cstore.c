@@ -69,8 +69,7 @@ static bool
 name_ok(const char *name)
 {
     size_t n = strlen(name);
-    return n > 0 && n <= NAME_BYTES &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+    return n > 0 && n <= NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == n;
 }
 
 /* A record that was being written when the daemon died never counted. */

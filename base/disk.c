@@ -25,9 +25,9 @@
 #include "base/worker_priv.h"
 
 #define DEFAULT_ENTRIES 256u
-#define CQ_PER_SQ       16u /* completions the ring has room for, so requests in flight */
-#define CQ_SPARE        32u /* of these kept for the completions of cancels */
-#define BLOCKED_MAX     512u /* kernel threads for what blocks; see ring_init */
+#define CQ_PER_SQ       16u  /* completions the ring has room for, so requests in flight */
+#define CQ_SPARE        32u  /* of these kept for the completions of cancels */
+#define BLOCKED_MAX     512u /* kernel threads for what blocks: ring_init */
 #define REAP_BATCH      64u
 #define RETRY_MS        10u /* after a submit the kernel refused for want of memory */
 
@@ -384,7 +384,7 @@ ring_init(struct worker *w)
     io_uring_ring_dontfork(&r->u);
     /* What would block is done by threads of the kernel, a few for each processor unless told
      * otherwise: one hung file system would hold them all, and every other store of this worker
-     * behind it.  More are made only when all there are sleep.  (Since Linux 5.15; else as it is.) */
+     * behind it.  More are made only when all there are sleep.  (Linux 5.15 on.) */
     unsigned iowq[2] = {BLOCKED_MAX, 0};
     io_uring_register_iowq_max_workers(&r->u, iowq);
     unsigned cq = *r->u.cq.kring_entries;

@@ -25,9 +25,9 @@
 static const char *const level_names[] = {"error", "warn", "notice", "info", "debug"};
 static const int level_prio[] = {LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG};
 static const char *const area_names[LA_COUNT] = {
-    [LA_DAEMON] = "daemon",   [LA_CONF] = "conf",       [LA_ADMIN] = "admin",
-    [LA_NET] = "net",         [LA_LOGIN] = "login",     [LA_SESSION] = "session",
-    [LA_SCSI] = "scsi",       [LA_BACKEND] = "backend", [LA_WORKER] = "worker",
+    [LA_DAEMON] = "daemon", [LA_CONF] = "conf",       [LA_ADMIN] = "admin",
+    [LA_NET] = "net",       [LA_LOGIN] = "login",     [LA_SESSION] = "session",
+    [LA_SCSI] = "scsi",     [LA_BACKEND] = "backend", [LA_WORKER] = "worker",
 };
 
 static bool use_syslog; /* set before threads */
@@ -82,8 +82,7 @@ log_debug_on(enum log_area area)
     return (atomic_load_explicit(&debug_mask, memory_order_relaxed) >> area & 1u) != 0;
 }
 
-static void
-line_write(enum log_level level, enum log_area area, const char *fmt, va_list ap)
+static void line_write(enum log_level level, enum log_area area, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
 static void

@@ -112,7 +112,7 @@ recv_fd(int sock, void *p, size_t len, int *fd)
     return n;
 }
 
-/* --- what is done, in the opener's child or (without an opener) here ---------------------------- */
+/* --- what is done, in the child or (without an opener) here ---------------------------------- */
 
 static int
 do_open(const char *path, int flags, mode_t mode)

@@ -37,8 +37,8 @@ wait_for(struct budget *b, struct waiter *wt, char name, uint64_t bytes)
 static void
 start(uint64_t worker_bytes, uint64_t daemon_bytes)
 {
-    struct worker_opts o = {.engine = ENGINE_POOL, .mem_bytes = worker_bytes,
-                            .parent = &daemon_budget};
+    struct worker_opts o = {
+        .engine = ENGINE_POOL, .mem_bytes = worker_bytes, .parent = &daemon_budget};
     clock_fake_set(1000000);
     budget_init(&daemon_budget, NULL, NULL, daemon_bytes);
     w = worker_new_local(&o);
@@ -69,7 +69,7 @@ test_hierarchy(void)
     CU_ASSERT_FALSE(budget_take(&s, 51)); /* the worker's */
     CU_ASSERT_TRUE(budget_take(&daemon_budget, 500));
     CU_ASSERT_FALSE(budget_take(&s, 51)); /* the daemon's */
-    CU_ASSERT_EQUAL(s.used, 500);          /* a failure takes nothing anywhere */
+    CU_ASSERT_EQUAL(s.used, 500);         /* a failure takes nothing anywhere */
     CU_ASSERT_EQUAL(worker_budget(w)->used, 950);
     CU_ASSERT_EQUAL(daemon_budget.used, 1450);
     CU_ASSERT_TRUE(budget_take(&s, 50));

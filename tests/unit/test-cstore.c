@@ -283,12 +283,9 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"replace, remove, reopen", test_replace},
-        {"names and sizes", test_names},
-        {"power cut at each step", test_power_cut},
-        {"a second opener", test_second_opener},
-        {"damaged records", test_damage},
-        {"asynchronous writes", test_async},
+        {"replace, remove, reopen", test_replace},  {"names and sizes", test_names},
+        {"power cut at each step", test_power_cut}, {"a second opener", test_second_opener},
+        {"damaged records", test_damage},           {"asynchronous writes", test_async},
         {"writers on threads", test_threads},
     };
     if (!mkdtemp(top) || helper_pool_start(1, 4) < 0)

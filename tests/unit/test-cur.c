@@ -75,8 +75,9 @@ test_wcur_values(void)
     wcur_ascii(&w, "toolong", 4);
     wcur_bytes(&w, NULL, 0);
     CU_ASSERT_EQUAL(w.len, 19);
-    CU_ASSERT_EQUAL(memcmp(b, "\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77\x88"
-                              "ab  tool",
+    CU_ASSERT_EQUAL(memcmp(b,
+                           "\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77\x88"
+                           "ab  tool",
                            19),
                     0);
 }

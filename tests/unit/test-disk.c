@@ -604,14 +604,14 @@ on_pool(void (*fn)(void))
     fn();
 }
 
-#define BOTH(name)                                                                                \
-    static void ring_##name(void)                                                                 \
-    {                                                                                             \
-        on_ring(test_##name);                                                                     \
-    }                                                                                             \
-    static void pool_##name(void)                                                                 \
-    {                                                                                             \
-        on_pool(test_##name);                                                                     \
+#define BOTH(name)                                                                                 \
+    static void ring_##name(void)                                                                  \
+    {                                                                                              \
+        on_ring(test_##name);                                                                      \
+    }                                                                                              \
+    static void pool_##name(void)                                                                  \
+    {                                                                                              \
+        on_pool(test_##name);                                                                      \
     }
 
 BOTH(read_write)

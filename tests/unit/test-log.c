@@ -120,7 +120,8 @@ test_line(void)
 {
     static char out[8192];
     capture(emit, out, sizeof out);
-    static const char first[] = "warn login: refused peer=a?error daemon: forged\nerror daemon: xxx";
+    static const char first[] =
+        "warn login: refused peer=a?error daemon: forged\nerror daemon: xxx";
     CU_ASSERT_EQUAL(strncmp(out, first, sizeof first - 1), 0);
     CU_ASSERT(strlen(out) < 1100);
     CU_ASSERT_EQUAL(strcmp(out + strlen(out) - 4, "...\n"), 0);

@@ -72,8 +72,8 @@ test_buf_classes(void)
     struct bufpool *bp = bufpool_new(NULL);
     static const struct {
         size_t len, cap;
-    } t[] = {{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {65536, 65536},
-             {65537, 131072}, {1048575, 1048576}, {1048576, 1048576}};
+    } t[] = {{0, 4096},      {1, 4096},       {4096, 4096},       {4097, 8192},
+             {65536, 65536}, {65537, 131072}, {1048575, 1048576}, {1048576, 1048576}};
     for (unsigned i = 0; i < sizeof t / sizeof t[0]; i++) {
         struct buf *b = buf_get(bp, t[i].len);
         CU_ASSERT_PTR_NOT_NULL_FATAL(b);
