@@ -159,10 +159,8 @@ sbc_verify(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (cmd->nblk > SBC_MAX_XFER_BYTES >> cmd->lu->block_shift) { /* SBC-3 6.5.3 */
-        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(cmd->op->nblk.off));
+    if (!sbc_io_length_ok(cmd))
         return;
-    }
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;
@@ -222,6 +220,8 @@ sbc_write_and_verify(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
+    if (!sbc_io_length_ok(cmd))
+        return;
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;
