@@ -78,7 +78,8 @@ fake_continue(struct fcmd *f)
     } else if (f->owes_push) {
         f->owes_push = false;
         memcpy(f->in + f->c.win_off, f->c.data, f->c.win_len);
-        memset(f->c.data, 0xee, f->c.win_len); /* the window is the room's again */
+        if (!f->c.lent)
+            memset(f->c.data, 0xee, f->c.win_len); /* the window is the room's again */
         scsi_pushed(&f->c);
     }
 }
