@@ -360,7 +360,9 @@ change_save(struct mode_change *mc)
 {
     uint8_t rec[RECORD_LEN];
 
-    if (!mc->save || mc->cmd == NULL) {
+    if (mc->cmd == NULL)
+        mc->save = false; /* aborted in time */
+    if (!mc->save) {
         change_end(mc, 0);
         return;
     }

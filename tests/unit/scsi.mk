@@ -19,3 +19,6 @@ tests_unit_test_sbc_misc_LDFLAGS = $(AM_LDFLAGS) $(SBC_SPY)
 UNIT_TESTS += tests/unit/test-sbc-model
 tests_unit_test_sbc_model_LDADD = $(SCSI_UNIT_LIBS)
 EXTRA_DIST += tests/unit/scsi_fake.h tests/unit/sbc_cdb.h tests/unit/sbc_file.h tests/unit/sbc_spy.h
+tests_unit_test_scsi_dispatch_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-scsi-inquiry
+tests_unit_test_scsi_inquiry_LDADD = $(UNIT_LIBS)
