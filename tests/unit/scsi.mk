@@ -22,3 +22,5 @@ EXTRA_DIST += tests/unit/scsi_fake.h tests/unit/sbc_cdb.h tests/unit/sbc_file.h 
 tests_unit_test_scsi_dispatch_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-scsi-inquiry
 tests_unit_test_scsi_inquiry_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-scsi-mode
+tests_unit_test_scsi_mode_LDADD = $(UNIT_LIBS)
