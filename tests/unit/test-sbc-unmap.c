@@ -615,7 +615,8 @@ test_status_large(void)
     shut(&f);
     open_file(&f, 512, false, false);
     lba_status(&f, &c, 5, 24);
-    CU_ASSERT(fake_failed(&c, 5, 0x2000));
+    CU_ASSERT(fake_failed(&c, 5, 0x2400)); /* a service action that is not there */
+    CU_ASSERT_EQUAL(fake_sense(&c).byte, 1);
     shut(&f);
 }
 
