@@ -186,6 +186,7 @@ struct tgt_worker {
     struct list sessions; /* struct sess.on_worker */
     struct pool *tasks, *txitems;
     unsigned nconns, nsessions;
+    struct deferred reap;
     uint64_t retained; /* bytes of unsolicited data kept for commands that wait */
 };
 /* Set up by a broadcast before the first connection; tgt_here: of the calling worker thread. */
@@ -322,6 +323,7 @@ conn_reject(struct conn *c, enum reject_reason reason)
     c->reject_reason = (uint8_t)reason;
     return REJECT;
 }
+void conn_linger(struct conn *c); /* rx.c: readable while lingering */
 void conn_get(struct conn *c);
 void conn_put(struct conn *c);
 /* Connections accepted and not yet in full feature phase, all workers. */
@@ -387,6 +389,28 @@ void sess_establish(struct conn *c, const struct login_result *res);
  * conn_event to LOGGED_IN; else: sends the refusal and closes. */
 void login_established(struct conn *c, enum login_status status);
 
+/* --- registry (registry.c): its own lock; any thread ---------------------------------------------------------------------- */
+
+struct registry_entry; /* opaque: a claim on a key, a TSIH and a worker */
+
+struct registry_claim {
+    struct registry_entry *entry; /* the caller's, until registry_remove; NULL with TSIH given */
+    struct worker *w;             /* where the session is to live, or lives */
+    struct worker *old_w;         /* session to be ended first (RFC 7143 6.3.5), or NULL */
+    uint64_t old_sid, sid;
+    uint16_t tsih;
+};
+
+/* TSIH 0: takes the key (initiator, ISID, target, TPGT) over, chooses TSIH and worker: LS_OK,
+ * LS_NO_RESOURCES. TSIH given: LS_OK and where that session is, or LS_NO_SESSION. `here`: where
+ * discovery sessions stay. */
+enum login_status registry_claim(const struct login_result *res, struct worker *here,
+                                 struct registry_claim *claim);
+/* The session stands. False: somebody took the key meanwhile; the session must not be made. */
+bool registry_commit(struct registry_entry *e);
+void registry_remove(struct registry_entry *e);
+unsigned registry_count(void); /* sessions, in the making too */
+
 /* --- sessions (sess.c) -------------------------------------------------------------------------------------------------- */
 
 struct sess {
@@ -402,7 +426,7 @@ struct sess {
     uint64_t sid; /* for tools, unique in the daemon */
     bool discovery, dying;
     unsigned refs; /* 1 until it ended, tasks: their buffers are in its budget */
-    struct deferred free_later;
+    struct deferred free_later, run_later;
     struct sess_params p;
     struct budget budget;
     /* numbering, RFC 7143 4.2.2.1 */
@@ -445,32 +469,15 @@ void sess_kill_target(const char *target_name, const char *why);
 void sess_kill(struct sess *s, const char *why);
 void sess_conn_gone(struct sess *s, struct conn *c);
 void sess_establish_gone(struct conn *c); /* the connection ends in the middle of it */
+/* On the session's worker: a session for this claim, or NULL (no memory for its tables). */
+struct sess *sess_new(struct worker *w, const struct login_result *res,
+                      const struct registry_claim *claim);
+void sess_attach(struct sess *s, struct conn *c, const struct login_result *res);
+struct sess *sess_find_here(uint64_t sid); /* NULL: not on this worker (any more) */
 void sess_node_changed(struct sess *s, struct tgt_node *n); /* NULL: removed */
 /* Main, at the daemon's end (portals are closed): every session is asked to log out (Async Message
  * event 1), those left after tgt_opts.shutdown_s are killed; then done(arg) on main. */
 void sess_shutdown_all(void (*done)(void *arg), void *arg);
-
-/* --- registry (registry.c): its own lock; any thread ---------------------------------------------------------------------- */
-
-struct registry_entry; /* opaque: a claim on a key, a TSIH and a worker */
-
-struct registry_claim {
-    struct registry_entry *entry; /* the caller's, until registry_remove; NULL with TSIH given */
-    struct worker *w;             /* where the session is to live, or lives */
-    struct worker *old_w;         /* session to be ended first (RFC 7143 6.3.5), or NULL */
-    uint64_t old_sid, sid;
-    uint16_t tsih;
-};
-
-/* TSIH 0: takes the key (initiator, ISID, target, TPGT) over, chooses TSIH and worker: LS_OK,
- * LS_NO_RESOURCES. TSIH given: LS_OK and where that session is, or LS_NO_SESSION. `here`: where
- * discovery sessions stay. */
-enum login_status registry_claim(const struct login_result *res, struct worker *here,
-                                 struct registry_claim *claim);
-/* The session stands. False: somebody took the key meanwhile; the session must not be made. */
-bool registry_commit(struct registry_entry *e);
-void registry_remove(struct registry_entry *e);
-unsigned registry_count(void); /* sessions, in the making too */
 
 /* --- tasks (task.c, datain.c, dataout.c) ------------------------------------------------------------------------------------ */
 

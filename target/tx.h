@@ -22,6 +22,15 @@ struct conn;
 /* Data of this size and more are worth sending in place. */
 #define TX_IN_PLACE (32u * 1024u)
 
+struct tx_item { /* a piece of the queue, from the worker's pool */
+    struct list link;
+    const uint8_t *p;
+    uint32_t len;
+    struct buf *stage; /* a reference: copied bytes; NULL: in place */
+    void (*release)(void *arg);
+    void *arg;
+};
+
 struct tx {
     struct ev_io ev;
     struct list queue;       /* struct tx_item */

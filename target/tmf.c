@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Task management (RFC 7143 4.2.3, 11.5, 11.6).  A function that concerns more than one task waits
+ * for the commands before it, even when it is immediate; a target-wide one takes them as received.
+ * What it does to tasks is scsi's; here is the order of things and the answer.  Owner: the
+ * session's worker.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/counter.h"
+#include "base/pool.h"
+#include "base/serial.h"
+#include "target/target.h"
+
+#define TMF_MAX 32u /* pending, a session */
+
+enum scope { SCOPE_NONE, SCOPE_TASK, SCOPE_LUN, SCOPE_TARGET };
+
+static const struct tmf_row {
+    uint8_t function;
+    uint8_t scope;
+    bool waits; /* for all commands with lower CmdSN (4.2.3.3) */
+    bool plugs; /* takes those that did not come as received (4.2.3.3) */
+    bool drops; /* every session of the target ends after the answer */
+    uint8_t as; /* what scsi is asked for; 0: answered here with `answer` */
+    uint8_t answer;
+} rows[] = {
+    {TMF_ABORT_TASK, SCOPE_TASK, false, false, false, TMF_ABORT_TASK, 0},
+    {TMF_ABORT_TASK_SET, SCOPE_LUN, true, false, false, TMF_ABORT_TASK_SET, 0},
+    {TMF_CLEAR_ACA, SCOPE_NONE, false, false, false, TMF_CLEAR_ACA, 0},
+    {TMF_CLEAR_TASK_SET, SCOPE_LUN, true, false, false, TMF_CLEAR_TASK_SET, 0},
+    {TMF_LOGICAL_UNIT_RESET, SCOPE_LUN, true, false, false, TMF_LOGICAL_UNIT_RESET, 0},
+    {TMF_TARGET_WARM_RESET, SCOPE_TARGET, false, true, false, TMF_TARGET_WARM_RESET, 0},
+    {TMF_TARGET_COLD_RESET, SCOPE_TARGET, false, true, true, TMF_TARGET_WARM_RESET, 0},
+    {TMF_TASK_REASSIGN, SCOPE_NONE, false, false, false, 0, TMF_NO_REASSIGN},
+};
+
+struct tmf {
+    struct scsi_tmf t; /* first */
+    struct list on_sess;
+    struct sess *s;
+    struct conn *c; /* NULL once it is gone */
+    const struct tmf_row *row;
+    uint32_t itt, cmd_sn, rtt, ref_cmd_sn;
+    bool immediate, started;
+};
+
+static const struct tmf_row *
+find_row(uint8_t function)
+{
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].function == function)
+            return &rows[i];
+    return NULL;
+}
+
+static void
+respond(struct conn *c, uint32_t itt, uint8_t response)
+{
+    if (!c || c->closing)
+        return;
+    uint8_t bhs[BHS_LEN] = {OPC_TMF_RSP, 0x80, response};
+    put_be32(bhs + 16, itt);
+    conn_stamp(c, bhs, true);
+    tx_pdu(c, bhs, NULL, 0, NULL, NULL);
+}
+
+static void
+tmf_end(struct tmf *f)
+{
+    list_del(&f->on_sess);
+    f->s->ntmfs--;
+    free(f);
+}
+
+static void
+answer(struct tmf *f, uint8_t response)
+{
+    struct conn *c = f->c;
+    struct sess *s = f->s;
+    bool drops = f->row->drops && response == TMF_COMPLETE;
+    respond(c, f->itt, response);
+    tmf_end(f);
+    if (!drops)
+        return;
+    if (c)
+        conn_close(c, "target cold reset", true); /* after its answer is sent */
+    sess_kill_target(s->node->name, "target cold reset");
+}
+
+static void
+on_scsi_done(struct scsi_tmf *t)
+{
+    struct tmf *f = container_of(t, struct tmf, t);
+    worker_assert_owner(f->s->w);
+    answer(f, t->response);
+}
+
+/* Tasks that scsi is through with but that are not answered yet (their data are still on their
+ * way) are ours to end. */
+static void
+drop_waiting(struct tmf *f)
+{
+    list_each_safe(it, &f->s->tasks)
+    {
+        struct task *t = container_of(it, struct task, on_sess);
+        if (!t->done)
+            continue;
+        if (f->row->scope == SCOPE_TARGET ||
+            (f->row->scope == SCOPE_LUN && memcmp(t->cmd.lun, f->t.lun, 8) == 0))
+            task_drop(t);
+    }
+}
+
+static struct task *
+find_rtt(struct tmf *f)
+{
+    struct task *t = task_find(f->s, f->rtt);
+    return t && memcmp(t->cmd.lun, f->t.lun, 8) == 0 ? t : NULL;
+}
+
+/* RFC 7143 11.6.1: a task that is not there counts as aborted when its number could still come,
+ * and will then be taken as received. */
+static uint8_t
+abort_unknown(struct tmf *f)
+{
+    bool before = sn_lt(f->ref_cmd_sn, f->cmd_sn);
+    return before && sess_plug(f->s, f->ref_cmd_sn) ? TMF_COMPLETE : TMF_NO_TASK;
+}
+
+static void
+start(struct tmf *f)
+{
+    struct sess *s = f->s;
+    f->started = true;
+    if (f->row->plugs)
+        sess_plug_below(s, f->cmd_sn);
+    if (f->row->as == 0) {
+        answer(f, f->row->answer);
+        return;
+    }
+    if (f->row->scope == SCOPE_TASK) {
+        struct task *t = find_rtt(f);
+        if (!t) {
+            answer(f, abort_unknown(f));
+            return;
+        }
+        if (t->done) {
+            task_drop(t);
+            answer(f, TMF_COMPLETE);
+            return;
+        }
+        f->t.ref = &t->cmd;
+    }
+    drop_waiting(f);
+    scsi_tmf_submit(&f->t);
+}
+
+static bool
+may_start(const struct tmf *f)
+{
+    return !f->row->waits || !f->immediate || !sn_lt(f->s->exp_cmd_sn, f->cmd_sn);
+}
+
+void
+tmf_kick(struct sess *s)
+{
+    list_each_safe(it, &s->tmfs)
+    {
+        struct tmf *f = container_of(it, struct tmf, on_sess);
+        if (!f->started && may_start(f))
+            start(f);
+    }
+}
+
+enum verdict
+tmf_pdu(struct conn *c, struct pdu *pdu)
+{
+    struct sess *s = c->sess;
+    if (pdu->itt == TAG_RESERVED)
+        return conn_reject(c, REJ_INVALID_FIELD);
+    if (s->ntmfs >= TMF_MAX && pdu->immediate)
+        return conn_reject(c, REJ_IMMEDIATE_OVERFLOW);
+    counter_add(CT_TMF, 1);
+    const struct tmf_row *row = find_row(pdu->flags & 0x7f);
+    if (!row || s->ntmfs >= TMF_MAX) {
+        respond(c, pdu->itt, row ? TMF_REJECTED : TMF_NOT_SUPPORTED);
+        return KEEP;
+    }
+    struct tmf *f = xcalloc(1, sizeof *f);
+    f->s = s;
+    f->c = c;
+    f->row = row;
+    f->itt = pdu->itt;
+    f->cmd_sn = pdu->cmd_sn;
+    f->rtt = pdu->ttt;
+    f->ref_cmd_sn = pdu->ref_cmd_sn;
+    f->immediate = pdu->immediate;
+    f->t.function = row->as;
+    f->t.itn = s->itn;
+    f->t.done = on_scsi_done;
+    memcpy(f->t.lun, pdu->lun, sizeof f->t.lun);
+    list_add_tail(&s->tmfs, &f->on_sess);
+    s->ntmfs++;
+    if (may_start(f))
+        start(f);
+    return KEEP;
+}
+
+void
+tmf_forget_all(struct sess *s)
+{
+    while (!list_is_empty(&s->tmfs)) {
+        struct tmf *f = list_first(&s->tmfs, struct tmf, on_sess);
+        if (f->started)
+            scsi_tmf_forget(&f->t);
+        tmf_end(f);
+    }
+}
+
+void
+tmf_forget_conn(struct sess *s, struct conn *c)
+{
+    list_each(it, &s->tmfs)
+    {
+        struct tmf *f = container_of(it, struct tmf, on_sess);
+        if (f->c == c)
+            f->c = NULL;
+    }
+}

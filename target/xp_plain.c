@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The plain TCP transport: a non-blocking socket.  Called by conn.c, rx.c and tx.c on the
+ * connection's worker.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "target/target.h"
+
+static int
+on_handshake(struct xp *xp)
+{
+    (void)xp;
+    return 0;
+}
+
+static ssize_t
+on_read(struct xp *xp, struct iovec *iov, int niov)
+{
+    ssize_t n;
+    do
+        n = niov == 1 ? recv(xp->fd, iov->iov_base, iov->iov_len, 0) : readv(xp->fd, iov, niov);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t
+on_writev(struct xp *xp, const struct iovec *iov, int niov, bool more)
+{
+    struct msghdr mh = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)niov};
+    ssize_t n;
+    do
+        n = sendmsg(xp->fd, &mh, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static bool
+on_pending(const struct xp *xp)
+{
+    (void)xp;
+    return false;
+}
+
+static int
+on_wants(const struct xp *xp)
+{
+    (void)xp;
+    return 0;
+}
+
+static unsigned
+on_caps(const struct xp *xp)
+{
+    (void)xp;
+    return 0;
+}
+
+static size_t
+on_record_size(const struct xp *xp)
+{
+    (void)xp;
+    return 0;
+}
+
+static void
+on_shutdown(struct xp *xp)
+{
+    shutdown(xp->fd, SHUT_WR);
+}
+
+static void
+on_close(struct xp *xp)
+{
+    if (xp->fd >= 0)
+        close(xp->fd);
+    xp->fd = -1;
+}
+
+static const char *
+on_peer_id(const struct xp *xp)
+{
+    (void)xp;
+    return NULL;
+}
+
+static const struct xp_ops plain_ops = {
+    .name = "tcp",
+    .handshake = on_handshake,
+    .read = on_read,
+    .writev = on_writev,
+    .pending = on_pending,
+    .wants = on_wants,
+    .caps = on_caps,
+    .record_size = on_record_size,
+    .shutdown = on_shutdown,
+    .close = on_close,
+    .peer_id = on_peer_id,
+};
+
+int
+xp_plain_init(struct xp *xp, int fd)
+{
+    int fl = fcntl(fd, F_GETFL);
+    if (fl < 0 || fcntl(fd, F_SETFL, fl | O_NONBLOCK) < 0)
+        return -errno;
+    /* Responses leave in one send a loop turn; waiting for more would only add latency. Fails on
+     * sockets that are not TCP, where there is nothing to turn off. */
+    int one = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    *xp = (struct xp){.ops = &plain_ops, .fd = fd};
+    return 0;
+}
