@@ -377,7 +377,8 @@ gls_ask(struct scsi_cmd *cmd)
     uint64_t nblk = lun_nblocks(cmd->lu) - cmd->lba;
 
     be_info(cmd->lu->be, &info);
-    if ((info.caps & BE_CAP_MAP) == 0) { /* mapped is always true to say */
+    if (!lun_is_thin(cmd->lu) ||
+        (info.caps & BE_CAP_MAP) == 0) { /* fully provisioned, or unknown */
         struct status_list l = status_begin(cmd);
         status_add(&l, cmd->lba, nblk, true);
         status_end(cmd, &l);
