@@ -531,16 +531,15 @@ is_modifying(uint8_t op)
 
 /* Is res, of a FLUSH or of something with FUA, proof that what was promised may not last? */
 static bool
-is_durability_lost(const struct backend *be, uint8_t op, int res)
+is_durability_lost(uint8_t op, int res)
 {
     switch (res) {
     case 0:
     case -ECANCELED:
     case -EOPNOTSUPP:
     case -EROFS:
+    case -ESHUTDOWN: /* nothing was asked of the store */
         return false;
-    case -ENXIO:
-        return be_state(be) == BE_READY; /* else the store was closed before it got there */
     case -ENOSPC:
     case -EDQUOT:
     case -EFBIG:
@@ -554,13 +553,13 @@ is_durability_lost(const struct backend *be, uint8_t op, int res)
 static void
 outer_finish(struct backend *be, struct io *io, uint8_t flags, bool durable)
 {
-    if (durable && is_durability_lost(be, io->op, io->res) &&
+    if (durable && is_durability_lost(io->op, io->res) &&
         !atomic_exchange(&be->flush_failed, true))
         log_event(LL_ERROR, LA_BACKEND, "flush-failed path=%s error=%d", LOG_ESC(be_path(be)),
                   -io->res);
     io->flags = flags;
     atomic_fetch_sub_explicit(&be->in_flight, 1, memory_order_release);
-    io_complete(io, io->res);
+    io_complete(io, io->res == -ESHUTDOWN ? -ENXIO : io->res);
 }
 
 static void
@@ -569,7 +568,8 @@ on_late_flush_done(struct io *io)
     struct io_frame *f = io_frame(io);
     io->op = (uint8_t)(f->u >> FRAME_OP_SHIFT);
     struct backend *be = f->arg;
-    if (io->res != 0 && !atomic_exchange(&be->flush_failed, true))
+    /* Closed meanwhile (-ESHUTDOWN): not durable, so not GOOD, but no proof of loss either. */
+    if (is_durability_lost(IO_FLUSH, io->res) && !atomic_exchange(&be->flush_failed, true))
         log_event(LL_ERROR, LA_BACKEND, "flush-failed path=%s error=%d", LOG_ESC(be_path(be)),
                   -io->res);
     outer_finish(be, io, (uint8_t)(f->u & FRAME_FLAGS), false);

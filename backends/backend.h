@@ -247,6 +247,7 @@ struct be_ops {
     int (*open)(struct backend *be);
     void (*close)(struct backend *be);
     unsigned (*probe)(struct backend *be);
+    /* -ESHUTDOWN from a store that was closed before the request got there: becomes -ENXIO */
     void (*submit)(struct backend *be, struct io *io);
     void (*cancel)(struct backend *be, struct io *io);
     void (*release_ref)(struct backend *be, struct io *io); /* NULL without BE_CAP_READ_REF */

@@ -21,8 +21,6 @@
 #include "base/log.h"
 #include "base/pool.h"
 
-#define FDIO_DEAD 0x80000000u
-
 /* How many helper threads one store may occupy where disk I/O goes through the pool. */
 #define FDIO_LANE 8
 
@@ -40,6 +38,24 @@ enum step {
 };
 
 /* --- descriptors ----------------------------------------------------------------------------- */
+
+/*
+ * The upper bits of fdio_fd.users.  A struct is taken again for a later open while somebody late
+ * may still count on it for a moment, so every step is one change of that one word:
+ *
+ *     n           in use by n requests
+ *     DEAD | n    no new ones; whoever makes it DEAD alone ...
+ *     DEAD | CLOSING            ... and is first to make it this, closes the descriptors
+ *     DEAD | CLOSING | CLOSED   free for fdio_attach, which takes CLOSED away while it fills it
+ *
+ * A late submitter counts up, sees DEAD and counts down again; in no state but "DEAD alone" has
+ * that any consequence.
+ */
+enum fd_flag {
+    FD_DEAD = 1 << 30,
+    FD_CLOSING = 1 << 29,
+    FD_CLOSED = 1 << 28,
+};
 
 struct closing {
     struct helper_job job;
@@ -67,20 +83,23 @@ closing_done(struct helper_job *job)
     free(container_of(job, struct closing, job));
 }
 
-/* The count is DEAD and zero. The last request and the detacher may both see that. */
+/* The count was seen DEAD and zero: by the last request, the detacher or somebody late. */
 static void
 fd_close(struct fdio_fd *ff)
 {
-    if (!atomic_exchange(&ff->open, false))
-        return;
+    unsigned alone = FD_DEAD;
+    if (!atomic_compare_exchange_strong(&ff->users, &alone, FD_DEAD | FD_CLOSING))
+        return; /* another one does it, or will */
+    int fd = ff->fd, buffered = ff->buffered;
+    atomic_fetch_or(&ff->users, FD_CLOSED);
     struct worker *w = worker_self();
     if (w == NULL) {
-        close_both(ff->fd, ff->buffered);
+        close_both(fd, buffered);
         return;
     }
     struct closing *c = xcalloc(1, sizeof(*c)); /* close may wait for a disk */
-    c->fd = ff->fd;
-    c->buffered = ff->buffered;
+    c->fd = fd;
+    c->buffered = buffered;
     c->job.run = closing_run;
     c->job.done = closing_done;
     c->job.w = w;
@@ -90,7 +109,7 @@ fd_close(struct fdio_fd *ff)
 static void
 fd_put(struct fdio_fd *ff)
 {
-    if (atomic_fetch_sub_explicit(&ff->users, 1, memory_order_acq_rel) == (FDIO_DEAD | 1u))
+    if (atomic_fetch_sub_explicit(&ff->users, 1, memory_order_acq_rel) == (FD_DEAD | 1u))
         fd_close(ff);
 }
 
@@ -101,7 +120,7 @@ fd_get(struct fdio *f)
     if (ff == NULL)
         return NULL;
     unsigned old = atomic_fetch_add_explicit(&ff->users, 1, memory_order_acq_rel);
-    if ((old & FDIO_DEAD) == 0)
+    if ((old & FD_DEAD) == 0)
         return ff;
     fd_put(ff);
     return NULL;
@@ -128,14 +147,15 @@ void
 fdio_attach(struct fdio *f, const struct fdio_fd *fds)
 {
     assert(atomic_load(&f->cur) == NULL);
-    struct fdio_fd *ff = f->all;
-    /* One that is closed and that nobody counts on is taken again. A late submitter may still
-     * touch its count for a moment: it sees DEAD, or it finds the new descriptor, both right. */
-    while (ff != NULL && (atomic_load(&ff->users) != FDIO_DEAD || atomic_load(&ff->open)))
-        ff = ff->next;
+    struct fdio_fd *ff;
+    for (ff = f->all; ff != NULL; ff = ff->next) {
+        unsigned is_free = FD_DEAD | FD_CLOSING | FD_CLOSED;
+        if (atomic_compare_exchange_strong(&ff->users, &is_free, FD_DEAD | FD_CLOSING))
+            break;
+    }
     if (ff == NULL) {
         ff = xcalloc(1, sizeof(*ff));
-        atomic_init(&ff->users, FDIO_DEAD);
+        atomic_init(&ff->users, FD_DEAD | FD_CLOSING);
         ff->next = f->all;
         f->all = ff;
     }
@@ -145,8 +165,7 @@ fdio_attach(struct fdio *f, const struct fdio_fd *fds)
     ff->dio_mem = fds->dio_mem;
     ff->is_inline = fds->is_inline;
     ff->is_nowait = fds->is_nowait;
-    atomic_store(&ff->open, true);
-    atomic_fetch_and_explicit(&ff->users, ~FDIO_DEAD, memory_order_acq_rel);
+    atomic_fetch_and(&ff->users, ~(unsigned)(FD_DEAD | FD_CLOSING));
     atomic_store_explicit(&f->cur, ff, memory_order_release);
 }
 
@@ -154,7 +173,7 @@ void
 fdio_detach(struct fdio *f)
 {
     struct fdio_fd *ff = atomic_exchange(&f->cur, NULL);
-    if (ff != NULL && atomic_fetch_or_explicit(&ff->users, FDIO_DEAD, memory_order_acq_rel) == 0)
+    if (ff != NULL && atomic_fetch_or(&ff->users, FD_DEAD) == 0)
         fd_close(ff);
 }
 
@@ -573,7 +592,7 @@ fdio_submit(struct backend *be, struct io *io)
     struct fdio *f = fdio_of(be);
     struct fdio_fd *ff = fd_get(f);
     if (ff == NULL) {
-        io_complete_later(io, -ENXIO);
+        io_complete_later(io, -ESHUTDOWN);
         return;
     }
     io->priv[P_FD] = (uint64_t)(uintptr_t)ff;

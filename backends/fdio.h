@@ -29,8 +29,7 @@
 
 struct fdio_fd {
     struct fdio_fd *next; /* all of one store */
-    atomic_uint users;    /* requests, + FDIO_DEAD when no new ones may come */
-    atomic_bool open;
+    atomic_uint users;    /* requests, + enum fd_flag of fdio.c */
     int fd;
     int buffered;      /* second descriptor without O_DIRECT, or -1 */
     uint32_t dio_off;  /* fd is O_DIRECT: alignment of offsets and lengths; else 0 */
