@@ -30,4 +30,6 @@ EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/initi
 	tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh tests/initiator/qemu \
 	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
 	tests/powerloss/kill9 tests/powerloss/run
+include tests/perf/local.mk
+include tests/wire/local.mk
 include tests/fuzz/local.mk

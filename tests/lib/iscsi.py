@@ -531,7 +531,7 @@ class Session:
             assert r.exp_cmd_sn == req.cmd_sn, \
                 "ExpCmdSN %08x after an immediate login request with CmdSN %08x" % (
                     r.exp_cmd_sn, req.cmd_sn)
-            assert not r.flags & 0x80 or req.flags & 0x80, "T answered to a request without (11.13.6)"
+            assert not r.flags & 0x80 or req.flags & 0x80, "T without T asked (11.13.6): %r" % r
             assert (r.flags >> 2) & 3 == (req.flags >> 2) & 3, "CSG of the answer differs: %r" % r
             if not (r.flags & 0x83 == 0x83):
                 assert r.tsih == req.tsih, "TSIH before the final response (11.13.3): %r" % r

@@ -475,8 +475,8 @@ def data_out_gap(env):
 
 # ---- bug reports -------------------------------------------------------------------------------
 
-@row("BR-22", "11.7.6, 11.8", "Data-Out beyond the buffer, beyond the R2T, with wrong TTT or DataSN: "
-     "an error, the medium unchanged")
+@row("BR-22", "11.7.6, 11.8", "Data-Out beyond the buffer, beyond the R2T, with wrong TTT or "
+     "DataSN: an error, the medium unchanged")
 def data_out_out_of_bounds(env):
     env.need_data()
     old = fill(env, 64, 4, 220)

@@ -79,8 +79,8 @@ def wrong_immediate_digest(env):
     assert read_back(env, 64, 4) == old
 
 
-@row("G-08", "7.8", "a Data-Out with a wrong digest: Reject 02 and then an R2T or CHECK CONDITION, or "
-     "close; the medium unchanged")
+@row("G-08", "7.8", "a Data-Out with a wrong digest: Reject 02 and then an R2T or CHECK CONDITION, "
+     "or close; the medium unchanged")
 def wrong_data_out_digest(env):
     env.need_data()
     old = fill(env, 64, 16, 80)

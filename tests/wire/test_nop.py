@@ -12,8 +12,8 @@ def targets():
                                         "nop_count 2"])]
 
 
-@row("P-01 P-02", "11.18, 11.19", "an answer echoes ITT, has TTT ffffffff, takes a StatSN; CmdSN only "
-     "without I")
+@row("P-01 P-02", "11.18, 11.19", "an answer echoes ITT, has TTT ffffffff, takes a StatSN; "
+     "CmdSN only without I")
 def ping(env, case):
     s = env.session()
     exp, stat = s.win.exp, s.exp_stat_sn

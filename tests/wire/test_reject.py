@@ -129,8 +129,8 @@ def data_on_a_read(env):
     env.serves()
 
 
-@row("R-13", "11.2.1.5, 13.12", "a data segment above the declared MaxRecvDataSegmentLength: Reject "
-     "or close, not taken")
+@row("R-13", "11.2.1.5, 13.12", "a data segment above the declared MaxRecvDataSegmentLength: "
+     "Reject or close, not taken")
 def segment_too_long(env):
     s = env.session(**SOLICITED)
     if s.target_mrdsl > 1 << 21:

@@ -81,8 +81,8 @@ def designator(env):
             assert len(val) in (8, 12, 16)
 
 
-@row("BR-33", "SPC-4 7.8.5", "ids of pages 80h and 83h differ between all units and targets, and are "
-     "the same again after a restart")
+@row("BR-33", "SPC-4 7.8.5", "ids of pages 80h and 83h differ between all units and targets, and "
+     "are the same again after a restart")
 def unique_ids(env):
     env.need_evtgt()
 
@@ -166,8 +166,8 @@ def announced_is_done(env):
         t.check(5, 0x24)
 
 
-@row("BR-36b", "SPC-4 7.5", "what VMFS reads at creation: pages 00 80 83 B0 B2, mode pages 08 0A 1C "
-     "3F, RESERVE(6)")
+@row("BR-36b", "SPC-4 7.5", "what VMFS reads at creation: pages 00 80 83 B0 B2, mode pages 08 0A "
+     "1C 3F, RESERVE(6)")
 def vmfs_sequence(env):
     s = env.session()
     have = pages(s, env.lun0)
@@ -269,7 +269,8 @@ def release_by_non_holder(env):
     b.run(scsi.write10(0, 1), write=bytes(BLK), lun=env.lun0).good()
 
 
-@row("BR-46", "SPC-4 6.6.2, SAM-5 4.6.4", "an absent LUN: INQUIRY 7Fh, for LUN 0 3Fh; others 05/25/00")
+@row("BR-46", "SPC-4 6.6.2, SAM-5 4.6.4", "an absent LUN: INQUIRY 7Fh, for LUN 0 3Fh; others "
+     "05/25/00")
 def absent_lun(env):
     env.need_evtgt()
     s = env.session()
@@ -292,8 +293,8 @@ def absent_lun(env):
         assert f.read().count(b"\n") < 300, "the log is flooded"
 
 
-@row("BR-47", "SPC-4 7.8.11", "the list of VPD pages is ascending with 00h and 83h; each listed page "
-     "reads, others are 24/00")
+@row("BR-47", "SPC-4 7.8.11", "the list of VPD pages is ascending with 00h and 83h; each listed "
+     "page reads, others are 24/00")
 def vpd_list(env):
     s = env.session()
     have = pages(s, env.lun0)
@@ -319,8 +320,8 @@ def verify_range(env):
         s.run(scsi.verify10(64, 1, 1), write=scsi.pattern(BLK, 49), lun=env.lun0).check(0x0E, 0x1D)
 
 
-@row("BR-52", "SBC-3 5.15, 6.4", "3 TiB: READ CAPACITY(10) is ffffffff, (16) right, block descriptor "
-     "saturates, not removable")
+@row("BR-52", "SBC-3 5.15, 6.4", "3 TiB: READ CAPACITY(10) is ffffffff, (16) right, block "
+     "descriptor saturates, not removable")
 def large_unit(env):
     env.need_evtgt()
     s = env.session(BIG, settle=False)
@@ -364,8 +365,8 @@ def unmap_all(env):
     s.run(scsi.unmap(0), lun=env.lun0).good()
 
 
-@row("BR-65", "SPC-4 6.27", "reply bytes that nobody set are zero; READ BUFFER beyond its buffer is "
-     "refused")
+@row("BR-65", "SPC-4 6.27", "reply bytes that nobody set are zero; READ BUFFER beyond its buffer "
+     "is refused")
 def no_leaks(env):
     s = env.session()
     t = s.run(scsi.request_sense(252), read=252, lun=env.lun0).good()
@@ -423,8 +424,8 @@ def cache_bits(env):
         s.run(scsi.read10(64, 1, 0x18), read=BLK, lun=env.lun0).good()
 
 
-@row("K-07", "SAM-5 5.14", "a new nexus gets a power-on or reset unit attention 6/29 once, INQUIRY and "
-     "REPORT LUNS pass it by")
+@row("K-07", "SAM-5 5.14", "a new nexus gets a power-on or reset unit attention 6/29 once, INQUIRY "
+     "and REPORT LUNS pass it by")
 def first_unit_attention(env):
     s = env.session(settle=False)
     s.run(scsi.inquiry(36), read=36, lun=env.lun0).good()

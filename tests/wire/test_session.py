@@ -108,8 +108,8 @@ def same_isid_other_target(env):
     b.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
 
 
-@row("BR-50", "6.3.5", "a login with the same ISID reinstates at once although the old connection is "
-     "half open")
+@row("BR-50", "6.3.5", "a login with the same ISID reinstates at once although the old "
+     "connection is half open")
 def reinstates_half_open(env):
     isid = None
     for _ in range(20):

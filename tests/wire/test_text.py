@@ -215,8 +215,8 @@ def padding(env):
         assert r.data == (k + "=NotUnderstood\0").encode(), r.data
 
 
-@row("BR-16 BR-17", "13.8", "SendTargets shows loopback to who came over loopback, never link-local "
-     "or a zone")
+@row("BR-16 BR-17", "13.8", "SendTargets shows loopback to who came over loopback, never "
+     "link-local or a zone")
 def addresses_shown(env):
     s = env.discovery()
     for addrs in records(s.text(text(SendTargets="All"))).values():

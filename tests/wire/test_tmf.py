@@ -51,7 +51,8 @@ def abort_lost_command(env):
     s.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
 
 
-@row("T-04 T-05", "4.2.3, 11.6.1", "ABORT TASK SET and CLEAR TASK SET: 0, nothing more for the task")
+@row("T-04 T-05", "4.2.3, 11.6.1", "ABORT TASK SET and CLEAR TASK SET: 0, nothing more for the "
+     "task")
 def task_set(env, case):
     s = env.session(**SOLICITED)
     write_waiting(s, env.lun0)
@@ -244,8 +245,8 @@ def priority_bits(env):
     assert r.status == 0, repr(r)
 
 
-@row("BR-28", "11.6.1", "abort of a queued, a running, a finished and an unknown task; one response "
-     "a tag; LUN RESET afterwards completes", 30)
+@row("BR-28", "11.6.1", "abort of a queued, a running, a finished and an unknown task; one "
+     "response a tag; LUN RESET afterwards completes", 30)
 def abort_races(env):
     s = env.session(**SOLICITED)
     for i in range(20):

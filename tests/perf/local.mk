@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Load generator with data check, and the least a target can do: the ceiling of a machine.
+if HAVE_LIBISCSI
+check_PROGRAMS += tests/perf/iscsi-load tests/perf/null-iscsi
+tests_perf_iscsi_load_LDADD = -liscsi
+endif
