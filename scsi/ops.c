@@ -5,7 +5,8 @@
  * here.  Rows are sorted by operation code and service action.  Any thread.
  *
  * Usage data: a 1 bit is a bit that is looked at.  Never set: protection fields (no protection
- * information), GROUP NUMBER (no grouping), ANCHOR, the CONTROL byte (no NACA), obsolete fields.
+ * information), GROUP NUMBER (no grouping; PRE-FETCH lets it pass, a hint beside a hint), ANCHOR,
+ * the CONTROL byte (no NACA), obsolete fields.
  */
 #include "scsi/priv.h"
 
@@ -60,7 +61,7 @@ const struct scsi_op scsi_ops[] = {
     {0x2f, SA_NONE, TYPE_DISK, 10, {0x2f, 0x16, F4(0xff), 0, 0xff, 0xff}, DIR_OUT, RESV_READ,
      OP_LBA_CHECK | OP_PROTECT | OP_BYTCHK | OP_RANGE,
      {2, 4}, {7, 2}, NOWHERE, 60, sbc_verify, "VERIFY(10)", "SBC-3 5.29"},
-    {0x34, SA_NONE, TYPE_DISK, 10, {0x34, 0x02, F4(0xff), 0, 0xff, 0xff}, DIR_NONE, RESV_READ,
+    {0x34, SA_NONE, TYPE_DISK, 10, {0x34, 0x02, F4(0xff), 0x1f, 0xff, 0xff}, DIR_NONE, RESV_READ,
      OP_LBA_CHECK | OP_RANGE,
      {2, 4}, {7, 2}, NOWHERE, 30, sbc_prefetch, "PRE-FETCH(10)", "SBC-3 5.11"},
     {0x35, SA_NONE, TYPE_DISK, 10, {0x35, 0x02, F4(0xff), 0, 0xff, 0xff}, DIR_NONE, RESV_WRITE,
@@ -94,7 +95,7 @@ const struct scsi_op scsi_ops[] = {
     {0x8f, SA_NONE, TYPE_DISK, 16, {0x8f, 0x16, F8(0xff), F4(0xff)}, DIR_OUT, RESV_READ,
      OP_LBA_CHECK | OP_PROTECT | OP_BYTCHK | OP_RANGE,
      {2, 8}, {10, 4}, NOWHERE, 60, sbc_verify, "VERIFY(16)", "SBC-3 5.31"},
-    {0x90, SA_NONE, TYPE_DISK, 16, {0x90, 0x02, F8(0xff), F4(0xff)}, DIR_NONE, RESV_READ,
+    {0x90, SA_NONE, TYPE_DISK, 16, {0x90, 0x02, F8(0xff), F4(0xff), 0x1f}, DIR_NONE, RESV_READ,
      OP_LBA_CHECK | OP_RANGE,
      {2, 8}, {10, 4}, NOWHERE, 30, sbc_prefetch, "PRE-FETCH(16)", "SBC-3 5.12"},
     {0x91, SA_NONE, TYPE_DISK, 16, {0x91, 0x02, F8(0xff), F4(0xff)}, DIR_NONE, RESV_WRITE,

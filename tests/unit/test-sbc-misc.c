@@ -249,6 +249,11 @@ test_prefetch(void)
             flush(&f, &c, ops[i], immed, n + 1, 0);
             CU_ASSERT(fake_failed(&c, 5, 0x2100));
         }
+        struct cdb d = cdb_block(ops[i], 0, 0, 1); /* a group number is no error */
+        d.b[i == 0 ? 6 : 14] = 3;
+        fake_run(&f, &c, d.b, d.len, NULL, 0, NULL, 0);
+        CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+        fake_release(&c);
         spy_spoil(IO_READ, 20 * 512, -EIO);
         flush(&f, &c, ops[i], 0, 10, 1000);
         CU_ASSERT(fake_failed(&c, 3, 0x1100));

@@ -371,6 +371,35 @@ test_medium_errors(void)
     }
 }
 
+/* The same through the error layer: one bad sector, whatever asks for it. */
+static void
+test_error_layer(void)
+{
+    struct fake f;
+    struct fcmd c;
+
+    spy_reset();
+    fake_open(&f, &(struct fake_opts){.type = "fileio",
+                                      .path = sbc_file(STORE),
+                                      .layers = "error:op=read,write,at=1536000,len=512"});
+    for (uint32_t nblk = 1; nblk <= 8192; nblk *= 4) { /* LBA 3000 is bad */
+        do_read(&f, &c, 0x88, 0, 3000, nblk, nblk * 512);
+        CU_ASSERT(fake_failed(&c, 3, 0x1100));
+        CU_ASSERT_EQUAL(fake_sense(&c).info, 3000);
+        do_write(&f, &c, 0x8a, 0, 3000, nblk, nblk * 512);
+        CU_ASSERT(fake_failed(&c, 3, 0x0c00));
+        CU_ASSERT_EQUAL(fake_sense(&c).info, 3000);
+        do_read(&f, &c, 0x88, 0, 3001 - nblk / 2 - 1, nblk / 2 + 1, (nblk / 2 + 1) * 512);
+        CU_ASSERT(fake_failed(&c, 3, 0x1100));
+        CU_ASSERT_EQUAL(fake_sense(&c).info, 3000);
+        do_read(&f, &c, 0x88, 0, 3001, nblk, nblk * 512);
+        CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+        do_read(&f, &c, 0x88, 0, 100, 2900, 2900 * 512);
+        CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    }
+    shut(&f);
+}
+
 /* The transport's data phase fails: nothing of that window is written. */
 static void
 test_data_phase(void)
@@ -489,6 +518,19 @@ test_null(void)
     for (unsigned i = 0; i < 3 * MIB; i += 511)
         CU_ASSERT_EQUAL(rbuf[i], 0);
     CU_ASSERT_EQUAL(atomic_load(&f.budget.used), 0);
+    /* lent memory is given back when the command is aborted while it is being sent */
+    struct cdb d = cdb_block(0x88, 0, 0, 6144);
+    fake_init(&f, &c, d.b, d.len, rbuf, 3 * MIB, NULL, 0);
+    c.hold = true;
+    fake_submit(&c);
+    while (!c.owes_push)
+        worker_turn(f.w, true);
+    CU_ASSERT(c.c.lent);
+    scsi_abort(&c.c);
+    fake_wait(&f, &c);
+    CU_ASSERT(c.c.aborted);
+    fake_release(&c);
+    CU_ASSERT_FALSE(c.c.lent);
     fake_close(&f);
 }
 
@@ -506,6 +548,7 @@ main(void)
         {"write residuals", test_write_residuals},
         {"FUA and DPO", test_fua},
         {"medium errors", test_medium_errors},
+        {"error layer", test_error_layer},
         {"data phase errors", test_data_phase},
         {"aborts", test_abort},
         {"memory budget", test_budget},
