@@ -27,6 +27,7 @@
 #include "base/opener.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "target/admin.h"
 #include "target/model.h"
 #include "target/notify.h"
 
@@ -299,6 +300,7 @@ static void
 leave(int status)
 {
     notify_send("STOPPING=1");
+    admin_end();
     if (d.o.pid_path)
         unlink(d.o.pid_path);
     opener_stop();
@@ -378,7 +380,10 @@ static void
 on_started(void *arg)
 {
     unsigned targets = d.conf->ntargets;
+    char err[512] = "";
     (void)arg;
+    if (admin_start(d.main, d.o.socket_path, main_stop, err, sizeof err) < 0)
+        fail("%s", err);
     write_pid_file();
     conf_free(d.conf);
     d.conf = NULL;

@@ -255,7 +255,7 @@ make_node(const struct model_target *t, char *err, size_t errsize)
     memcpy(n->name, t->name, sizeof n->name);
     memcpy(n->alias, t->alias, sizeof n->alias);
     n->tpgt = 1;
-    n->offline = t->offline;
+    n->offline = t->offline || model.offline;
     n->nop_interval_s = t->nop_interval_s;
     n->nop_count = t->nop_count;
     n->max_cmds = t->max_cmds;

@@ -70,6 +70,7 @@ struct model {
     struct worker *main;
     struct cstore *cstore;
     uint8_t seed[32];
+    bool offline; /* the whole daemon: every target answers as if it were offline */
 };
 extern struct model model;
 
@@ -129,6 +130,8 @@ void apply_lun_view(const struct store *s, struct apply_lun_view *v);
 /* One user less; the last one closes the backing store (in a helper) and lets the LUN go. Call
  * it for a mapped LUN only after the map without it is published. */
 void apply_store_drop(struct store *s);
+/* The same; gone(arg) when it is closed and freed, or at once when others still use it. */
+void apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg);
 /* s came or changed (watch.c found events): settles block size and identity, tells the LUN. */
 void apply_store_probed(struct store *s, unsigned be_events);
 /* Runs fn in a helper with then on main; false: a job is under way. */

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The admin socket: connections, lines, the queue.  Clients are of the daemon's own user (or
+ * root), but nothing they send may harm: lines are bounded, idle clients are dropped, answers that
+ * are not fetched end the connection.  Main only.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "target/admin.h"
+#include "target/admin_priv.h"
+
+#define CLIENTS_MAX 64
+#define IDLE_MS 30000
+#define REQUEST_MS 30000
+
+struct client {
+    struct list link;    /* admin.clients */
+    struct list waiting; /* admin.queue: has a whole line */
+    struct ev_io rd, wr;
+    struct worker_timer idle;
+    int fd;
+    bool gone; /* closed; freed when its request is answered */
+    bool eof;  /* sends no more; closed when it is answered */
+    char *in;
+    size_t in_len;
+    char *out;
+    size_t out_len, out_pos;
+};
+
+static struct {
+    struct worker *w;
+    char *path;
+    int fd;
+    struct ev_io accept;
+    struct list clients, queue;
+    unsigned nclients;
+    struct client *active; /* whose request is under way; NULL: none */
+    struct admin_req *req;
+    struct worker_timer deadline;
+    struct deferred next;
+} admin = {.fd = -1};
+
+void (*admin_stop_daemon)(void);
+bool admin_debug_on;
+
+/* --- clients ------------------------------------------------------------------------------------------- */
+
+static void
+client_free(struct client *c)
+{
+    free(c->in);
+    free(c->out);
+    free(c);
+}
+
+static void
+client_close(struct client *c)
+{
+    struct ev_loop *loop = worker_loop(admin.w);
+    if (c->gone)
+        return;
+    c->gone = true;
+    ev_io_stop(loop, &c->rd);
+    ev_io_stop(loop, &c->wr);
+    worker_timer_stop(&c->idle);
+    close(c->fd);
+    list_del(&c->link);
+    list_del(&c->waiting);
+    admin.nclients--;
+    if (admin.active != c)
+        client_free(c);
+}
+
+static void
+on_idle(struct worker_timer *t)
+{
+    struct client *c = container_of(t, struct client, idle);
+    if (admin.active == c || list_is_linked(&c->waiting))
+        worker_timer_start_ms(t, IDLE_MS); /* it waits for us */
+    else
+        client_close(c);
+}
+
+/* True when a whole line is there. */
+static bool
+has_line(const struct client *c)
+{
+    return memchr(c->in, '\n', c->in_len) != NULL;
+}
+
+/* Waits for its turn when there is a line; else reads on. */
+static void
+client_look(struct client *c)
+{
+    struct ev_loop *loop = worker_loop(admin.w);
+
+    if (has_line(c)) {
+        ev_io_stop(loop, &c->rd);
+        if (!list_is_linked(&c->waiting))
+            list_add_tail(&admin.queue, &c->waiting);
+        worker_defer(admin.w, &admin.next);
+    } else if (c->eof) {
+        client_close(c);
+    } else {
+        ev_io_start(loop, &c->rd);
+    }
+}
+
+static void
+client_send(struct client *c)
+{
+    struct ev_loop *loop = worker_loop(admin.w);
+    while (c->out_pos < c->out_len) {
+        ssize_t n = send(c->fd, c->out + c->out_pos, c->out_len - c->out_pos, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            ev_io_start(loop, &c->wr); /* nothing is read until this has left */
+            return;
+        }
+        if (n < 0) {
+            client_close(c);
+            return;
+        }
+        c->out_pos += (size_t)n;
+    }
+    ev_io_stop(loop, &c->wr);
+    free(c->out);
+    c->out = NULL;
+    c->out_len = c->out_pos = 0;
+    client_look(c);
+}
+
+static void
+on_writable(struct ev_loop *loop, struct ev_io *ev, int revents)
+{
+    (void)loop;
+    (void)revents;
+    client_send(container_of(ev, struct client, wr));
+}
+
+/* Takes over `text`. */
+static void
+client_answer(struct client *c, char *text)
+{
+    size_t n = strlen(text);
+    c->out = xrealloc(text, n + 2);
+    c->out[n] = '\n';
+    c->out_len = n + 1;
+    c->out_pos = 0;
+    worker_timer_start_ms(&c->idle, IDLE_MS);
+    client_send(c);
+}
+
+static void
+on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
+{
+    struct client *c = container_of(ev, struct client, rd);
+    (void)loop;
+    (void)revents;
+
+    if (c->in_len == ADMIN_LINE_MAX) {
+        /* no line end within the bound: nothing after it can be understood */
+        log_event(LL_WARN, LA_ADMIN, "line-too-long");
+        client_close(c);
+        return;
+    }
+    ssize_t n = recv(c->fd, c->in + c->in_len, ADMIN_LINE_MAX - c->in_len, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    if (n < 0) {
+        client_close(c);
+        return;
+    }
+    if (n == 0) {
+        c->eof = true;
+        ev_io_stop(worker_loop(admin.w), &c->rd);
+    }
+    c->in_len += (size_t)n;
+    worker_timer_start_ms(&c->idle, IDLE_MS);
+    client_look(c);
+}
+
+/* --- the queue: one request at a time -------------------------------------------------------------------- */
+
+static void
+on_answer(struct admin_req *r, json_t *reply, void *arg)
+{
+    struct client *c = arg;
+    char *text = json_dumps(reply, JSON_COMPACT);
+
+    (void)r;
+    json_decref(reply);
+    worker_timer_stop(&admin.deadline);
+    admin.active = NULL;
+    admin.req = NULL;
+    worker_defer(admin.w, &admin.next);
+    if (c->gone) {
+        free(text);
+        client_free(c);
+    } else if (!text) {
+        client_close(c);
+    } else {
+        client_answer(c, text);
+    }
+}
+
+static void
+on_deadline(struct worker_timer *t)
+{
+    (void)t;
+    if (admin.req)
+        admin_req_timeout(admin.req);
+}
+
+static void
+on_next(struct deferred *d)
+{
+    (void)d;
+    if (admin.active || list_is_empty(&admin.queue))
+        return;
+    struct client *c = container_of(list_pop(&admin.queue), struct client, waiting);
+    char *nl = memchr(c->in, '\n', c->in_len);
+    size_t n = (size_t)(nl - c->in);
+    char *line = xmalloc(n + 1);
+
+    memcpy(line, c->in, n);
+    line[n] = 0;
+    c->in_len -= n + 1;
+    memmove(c->in, nl + 1, c->in_len);
+    admin.active = c;
+    worker_timer_start_ms(&admin.deadline, REQUEST_MS);
+    admin_req_run(line, n, &admin.req, on_answer, c);
+    free(line);
+}
+
+/* --- accepting -------------------------------------------------------------------------------------------------- */
+
+static bool
+peer_may(int fd)
+{
+    struct ucred cr;
+    socklen_t len = sizeof cr;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &len) < 0)
+        return false;
+    if (cr.uid == geteuid() || cr.uid == 0)
+        return true;
+    log_event(LL_WARN, LA_ADMIN, "refused uid=%u pid=%d", (unsigned)cr.uid, (int)cr.pid);
+    return false;
+}
+
+static void
+on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
+{
+    (void)revents;
+    int fd = accept4(ev->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (admin.nclients >= CLIENTS_MAX || !peer_may(fd)) {
+        close(fd);
+        return;
+    }
+    struct client *c = xcalloc(1, sizeof *c);
+    c->fd = fd;
+    c->in = xmalloc(ADMIN_LINE_MAX);
+    list_init(&c->waiting);
+    list_add_tail(&admin.clients, &c->link);
+    admin.nclients++;
+    ev_io_init(&c->rd, on_readable, fd, EV_READ);
+    ev_io_init(&c->wr, on_writable, fd, EV_WRITE);
+    worker_timer_init(&c->idle, admin.w, on_idle);
+    worker_timer_start_ms(&c->idle, IDLE_MS);
+    ev_io_start(loop, &c->rd);
+}
+
+/* A socket that nobody answers on is a leftover. */
+static bool
+is_leftover(const struct sockaddr_un *sa, socklen_t len)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    int rc = connect(fd, (const struct sockaddr *)sa, len);
+    bool dead = rc < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return dead;
+}
+
+static int
+listen_at(const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    struct stat st;
+    char dir[sizeof sa.sun_path];
+
+    if (strlen(path) >= sizeof sa.sun_path)
+        return -ENAMETOOLONG;
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1);
+    memcpy(dir, sa.sun_path, sizeof dir);
+    if (mkdir(dirname(dir), 0755) < 0 && errno != EEXIST && errno != ENOENT)
+        return -errno;
+    if (lstat(path, &st) == 0) {
+        if (!S_ISSOCK(st.st_mode))
+            return -EEXIST;
+        if (!is_leftover(&sa, len))
+            return -EADDRINUSE;
+        unlink(path);
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    mode_t old = umask(0177); /* 0600 from the first moment */
+    int rc = bind(fd, (const struct sockaddr *)&sa, len);
+    int e = errno;
+    umask(old);
+    if (rc < 0 || listen(fd, 64) < 0) {
+        e = rc < 0 ? e : errno;
+        close(fd);
+        return -e;
+    }
+    return fd;
+}
+
+int
+admin_start(struct worker *main_worker, const char *path, void (*stop)(void), char *err,
+            size_t errsize)
+{
+    worker_assert_owner(main_worker);
+    int fd = listen_at(path);
+    if (fd < 0) {
+        snprintf(err, errsize, "cannot listen at %s: %s", path, strerror(-fd));
+        return fd;
+    }
+    json_object_seed(0); /* before other threads make objects */
+    admin.w = main_worker;
+    admin.path = xstrdup(path);
+    admin.fd = fd;
+    admin_stop_daemon = stop;
+    list_init(&admin.clients);
+    list_init(&admin.queue);
+    worker_timer_init(&admin.deadline, main_worker, on_deadline);
+    deferred_init(&admin.next, on_next);
+    ev_io_init(&admin.accept, on_accept, fd, EV_READ);
+    ev_io_start(worker_loop(main_worker), &admin.accept);
+    return 0;
+}
+
+void
+admin_end(void)
+{
+    if (admin.fd < 0)
+        return;
+    ev_io_stop(worker_loop(admin.w), &admin.accept);
+    close(admin.fd);
+    admin.fd = -1;
+    unlink(admin.path);
+}

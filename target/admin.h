@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The admin socket: one JSON object a line in, one out (docs/admin-protocol.md).  Main only.
+ */
+#ifndef TARGET_ADMIN_H
+#define TARGET_ADMIN_H
+
+#include <stddef.h>
+
+struct worker;
+
+/* Binds `path` (mode 0600) and serves it; stop(): the orderly end, as by SIGTERM. 0, or -errno
+ * with a message. */
+int admin_start(struct worker *main_worker, const char *path, void (*stop)(void), char *err,
+                size_t errsize);
+/* Nothing more is taken; the socket's name goes. */
+void admin_end(void);
+
+#endif

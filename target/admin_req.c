@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One request of the admin protocol: parsing, the table of verbs, arguments, answers.  Main only.
+ */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "target/admin_priv.h"
+
+static const struct {
+    const char *code, *words;
+} errors[AE_COUNT] = {
+    [AE_INVALID] = {"invalid", "invalid request"},
+    [AE_NO_DRIVER] = {"no-driver", "can't find the driver"},
+    [AE_NO_TARGET] = {"no-target", "can't find the target"},
+    [AE_NO_LUN] = {"no-lun", "can't find the logical unit"},
+    [AE_NO_SESSION] = {"no-session", "can't find the session"},
+    [AE_NO_CONNECTION] = {"no-connection", "can't find the connection"},
+    [AE_TARGET_EXISTS] = {"target-exists", "this target already exists"},
+    [AE_LUN_EXISTS] = {"lun-exists", "this logical unit number already exists"},
+    [AE_RULE_EXISTS] = {"rule-exists", "this access control rule already exists"},
+    [AE_NO_RULE] = {"no-rule", "this access control rule does not exist"},
+    [AE_TARGET_ACTIVE] = {"target-active", "this target is still active"},
+    [AE_LUN_ACTIVE] = {"lun-active", "this logical unit is still active"},
+    [AE_REMOVAL_PREVENTED] = {"removal-prevented", "this device has Prevent Removal set"},
+    [AE_UNKNOWN_PARAMETER] = {"unknown-parameter", "unknown parameter"},
+    [AE_UNSUPPORTED] = {"unsupported", "this operation isn't supported"},
+    [AE_TIMEOUT] = {"timeout", "no answer in time; the request may still take effect"},
+};
+
+static const struct verb {
+    const char *mode, *op;
+    void (*run)(struct admin_req *r);
+} verbs[] = {
+    {"system", "show", admin_system_show},
+    {"system", "update", admin_system_update},
+    {"system", "delete", admin_system_delete},
+    {"system", "stat", admin_system_stat},
+    {"target", "new", admin_target_new},
+    {"target", "delete", admin_target_delete},
+    {"target", "show", admin_target_show},
+    {"target", "update", admin_target_update},
+    {"target", "bind", admin_target_bind},
+    {"target", "unbind", admin_target_unbind},
+    {"target", "stat", admin_sess_stat},
+    {"logicalunit", "new", admin_lun_new},
+    {"logicalunit", "delete", admin_lun_delete},
+    {"logicalunit", "update", admin_lun_update},
+    {"portal", "show", admin_portal_show},
+    {"portal", "new", admin_portal_new},
+    {"portal", "delete", admin_portal_delete},
+    {"session", "show", admin_sess_show},
+    {"session", "delete", admin_sess_delete},
+    {"session", "stat", admin_sess_stat},
+    {"connection", "show", admin_sess_show},
+    {"connection", "delete", admin_conn_delete},
+    {"connection", "stat", admin_sess_stat},
+    {"lld", "show", admin_lld_show},
+    {"account", "show", admin_account_show},
+};
+
+/* --- answers --------------------------------------------------------------------------------------------- */
+
+static void
+finish(struct admin_req *r, json_t *reply)
+{
+    if (r->late) {
+        json_decref(reply); /* answered by the deadline */
+    } else {
+        r->done = true;
+        r->answer(r, reply, r->answer_arg);
+    }
+    json_decref(r->args);
+    free(r);
+}
+
+void
+admin_ok(struct admin_req *r, json_t *data)
+{
+    json_t *reply = json_object();
+    json_object_set_new(reply, "v", json_integer(ADMIN_VERSION));
+    json_object_set_new(reply, "ok", json_true());
+    if (data)
+        json_object_set_new(reply, "data", data);
+    finish(r, reply);
+}
+
+static json_t *
+fault(enum admin_code code, const char *more)
+{
+    json_t *reply = json_object(), *e = json_object();
+    char *text = *more ? xasprintf("%s: %s", errors[code].words, more) : xstrdup(errors[code].words);
+
+    json_object_set_new(reply, "v", json_integer(ADMIN_VERSION));
+    json_object_set_new(reply, "ok", json_false());
+    json_object_set_new(e, "code", json_string(errors[code].code));
+    json_t *words = json_string(text);
+    json_object_set_new(e, "message", words ? words : json_string(errors[code].words));
+    json_object_set_new(reply, "error", e);
+    free(text);
+    return reply;
+}
+
+void
+admin_fail(struct admin_req *r, enum admin_code code, const char *fmt, ...)
+{
+    char more[1024] = "";
+    va_list ap;
+
+    if (fmt) {
+        va_start(ap, fmt);
+        vsnprintf(more, sizeof more, fmt, ap);
+        va_end(ap);
+    }
+    finish(r, fault(code, more));
+}
+
+void
+admin_req_timeout(struct admin_req *r)
+{
+    if (r->late || r->done)
+        return;
+    r->late = true; /* the verb still has it, and frees it by its answer */
+    r->answer(r, fault(AE_TIMEOUT, ""), r->answer_arg);
+}
+
+/* --- arguments ------------------------------------------------------------------------------------------- */
+
+const char *
+admin_str(struct admin_req *r, const char *name, bool *bad)
+{
+    const json_t *v = json_object_get(r->args, name);
+    *bad = false;
+    if (!v)
+        return NULL;
+    if (json_is_string(v) && json_string_length(v) == strlen(json_string_value(v)) &&
+        json_string_length(v) <= 4096)
+        return json_string_value(v);
+    *bad = true;
+    admin_fail(r, AE_INVALID, "\"%s\" wants a string", name);
+    return NULL;
+}
+
+bool
+admin_uint(struct admin_req *r, const char *name, unsigned max, unsigned *out, bool *bad)
+{
+    const json_t *v = json_object_get(r->args, name);
+    *bad = false;
+    if (!v)
+        return false;
+    if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= max) {
+        *out = (unsigned)json_integer_value(v);
+        return true;
+    }
+    *bad = true;
+    admin_fail(r, AE_INVALID, "\"%s\" wants a number from 0 to %u", name, max);
+    return false;
+}
+
+bool
+admin_target(struct admin_req *r)
+{
+    bool bad;
+    if (!admin_uint(r, "tid", 65535, &r->tid, &bad)) {
+        if (!bad)
+            admin_fail(r, AE_INVALID, "\"tid\" is necessary");
+        return false;
+    }
+    r->target = model_target_find(r->tid);
+    if (!r->target)
+        admin_fail(r, AE_NO_TARGET, NULL);
+    return r->target != NULL;
+}
+
+static void
+on_published(void *arg)
+{
+    admin_ok(arg, NULL);
+}
+
+void
+admin_publish(struct admin_req *r)
+{
+    char err[512] = "";
+    if (model_publish(on_published, r, err, sizeof err) < 0)
+        admin_fail(r, AE_INVALID, "%s", err);
+}
+
+/* --- running ------------------------------------------------------------------------------------------------ */
+
+static const struct verb *
+find_verb(const char *mode, const char *op, bool *mode_known)
+{
+    *mode_known = false;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(verbs[i].mode, mode) != 0)
+            continue;
+        *mode_known = true;
+        if (strcmp(verbs[i].op, op) == 0)
+            return &verbs[i];
+    }
+    return NULL;
+}
+
+void
+admin_req_run(const char *line, size_t len, struct admin_req **slot,
+              void (*answer)(struct admin_req *r, json_t *reply, void *arg), void *arg)
+{
+    struct admin_req *r = xcalloc(1, sizeof *r);
+    json_error_t je;
+    json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
+    json_int_t v = 0;
+    const char *mode = NULL, *op = NULL;
+    json_t *args = NULL;
+    bool mode_known;
+
+    r->answer = answer;
+    r->answer_arg = arg;
+    *slot = r;
+    if (!root || !json_is_object(root)) {
+        r->args = json_object();
+        admin_fail(r, AE_INVALID, "not a JSON object: %s", root ? "another value" : je.text);
+        json_decref(root);
+        return;
+    }
+    int rc = json_unpack_ex(root, &je, 0, "{s:I, s:s, s:s, s?o}", "v", &v, "mode", &mode, "op", &op,
+                            "args", &args);
+    r->args = args && json_is_object(args) ? json_incref(args) : json_object();
+    if (rc < 0) {
+        admin_fail(r, AE_INVALID, "want {\"v\":%d,\"mode\":...,\"op\":...,\"args\":{...}}: %s",
+                   ADMIN_VERSION, je.text);
+    } else if (v != ADMIN_VERSION) {
+        admin_fail(r, AE_UNSUPPORTED, "protocol version %lld; this daemon speaks %d", (long long)v,
+                   ADMIN_VERSION);
+    } else if (args && !json_is_object(args)) {
+        admin_fail(r, AE_INVALID, "\"args\" wants an object");
+    } else {
+        const struct verb *verb = find_verb(mode, op, &mode_known);
+        log_debug(LA_ADMIN, "request mode=%s op=%s", LOG_ESC(mode), LOG_ESC(op));
+        if (verb)
+            verb->run(r);
+        else if (mode_known)
+            admin_fail(r, AE_UNSUPPORTED, "operation %.40s in %s mode", op, mode);
+        else
+            admin_fail(r, AE_INVALID, "unknown mode: %.40s", mode);
+    }
+    json_decref(root);
+}
