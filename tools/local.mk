@@ -1,3 +1,3 @@
 sbin_PROGRAMS += evtgtadm
-evtgtadm_SOURCES = tools/evtgtadm.c
+evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/print.c
 evtgtadm_LDADD = base/libbase.a $(BASE_LIBS)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Private to evtgtadm: the call to the daemon (call.c) and the printed forms (print.c). */
+#ifndef TOOLS_ADM_H
+#define TOOLS_ADM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+extern const char *adm_name; /* how we were called: stands before messages */
+
+void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* Sends req as a line to the daemon and returns its answer (new reference). socket NULL: the
+ * default. Does not return on failure: status 107 (ENOTCONN) when no daemon is there. */
+json_t *adm_call(const char *socket, json_t *req);
+
+/* An answer as tgtadm prints it. one: of a single target ("show --tid"). */
+void adm_print(const char *mode, const char *op, bool one, json_t *data);
+
+#endif

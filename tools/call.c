@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One request over the admin socket. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "tools/adm.h"
+
+#define ANSWER_S 60 /* the daemon answers within 30 s, or says that it cannot */
+#define ANSWER_MAX (64u << 20)
+
+static int
+dial(const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    struct timeval tv = {.tv_sec = ANSWER_S};
+
+    if (!path)
+        path = getenv("EVTGT_SOCKET");
+    if (!path || !*path)
+        path = RUNDIR "/evtgtd.sock";
+    if (strlen(path) >= sizeof sa.sun_path)
+        adm_die(EINVAL, "management path too long: %s", path);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        adm_die(errno, "can't create a socket, %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
+    if (connect(fd, (const struct sockaddr *)&sa, sizeof sa) < 0) {
+        if (errno == EACCES || errno == EPERM)
+            adm_die(errno, "can't connect to the daemon at %s, %s", path, strerror(errno));
+        adm_die(ENOTCONN, "failed to send request hdr to tgt daemon, %s", strerror(ENOTCONN));
+    }
+    return fd;
+}
+
+json_t *
+adm_call(const char *socket, json_t *req)
+{
+    int fd = dial(socket);
+    char *text = json_dumps(req, JSON_COMPACT), *buf = xmalloc(4096);
+    size_t cap = 4096, n = 0, len;
+    json_error_t je;
+
+    if (!text)
+        adm_die(ENOMEM, "out of memory");
+    len = strlen(text);
+    text[len++] = '\n';
+    for (size_t off = 0; off < len;) {
+        ssize_t k = send(fd, text + off, len - off, MSG_NOSIGNAL);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            adm_die(ENOTCONN, "failed to send request buf to tgt daemon, %s", strerror(errno));
+        off += (size_t)k;
+    }
+    free(text);
+    while (!memchr(buf, '\n', n)) {
+        if (n == cap) {
+            if (cap >= ANSWER_MAX)
+                adm_die(EINVAL, "the answer is too long");
+            buf = xrealloc(buf, cap *= 2);
+        }
+        ssize_t k = recv(fd, buf + n, cap - n, 0);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            adm_die(errno == EAGAIN ? ETIMEDOUT : errno, "can't get the response, %s",
+                    strerror(errno == EAGAIN ? ETIMEDOUT : errno));
+        if (k == 0)
+            adm_die(ENOTCONN, "the daemon closed the socket without an answer");
+        n += (size_t)k;
+    }
+    close(fd);
+    json_t *reply = json_loadb(buf, n, JSON_DISABLE_EOF_CHECK, &je);
+    free(buf);
+    if (!reply || !json_is_object(reply))
+        adm_die(EINVAL, "the daemon's answer makes no sense");
+    return reply;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers in words.  Other programs parse these lines: blanks and letters are tgtadm's own.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/adm.h"
+
+static const char *
+str(const json_t *o, const char *name)
+{
+    const char *s = json_string_value(json_object_get(o, name));
+    return s ? s : "";
+}
+
+static long long
+num(const json_t *o, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(o, name));
+}
+
+static const char *
+yes(const json_t *o, const char *name)
+{
+    return json_is_true(json_object_get(o, name)) ? "Yes" : "No";
+}
+
+/* tgt's name for what serves a file. */
+static const char *
+bs_name(const char *type)
+{
+    return strcmp(type, "fileio") == 0 ? "rdwr" : type;
+}
+
+static void
+print_lun_head(long long lun, const char *type, const char *id, const char *sn)
+{
+    printf("        LUN: %lld\n", lun);
+    printf("            Type: %s\n", type);
+    printf("            SCSI ID: %s\n", id);
+    printf("            SCSI SN: %s\n", sn);
+}
+
+/* LUN 0 when no disk is LUN 0: tgt's controller device. */
+static void
+print_controller(long long tid)
+{
+    char id[64], sn[64];
+    snprintf(id, sizeof id, "IET     %04llx%04x", tid, 0u);
+    snprintf(sn, sizeof sn, "beaf%llx%x", tid, 0u);
+    print_lun_head(0, "controller", id, sn);
+    printf("            Size: 0 MB, Block size: 1\n"
+           "            Online: Yes\n"
+           "            Removable media: No\n"
+           "            Prevent removal: No\n"
+           "            Readonly: No\n"
+           "            SWP: No\n"
+           "            Thin-provisioning: No\n"
+           "            Backing store type: null\n"
+           "            Backing store path: None\n"
+           "            Backing store flags: \n");
+}
+
+static void
+print_lun(const json_t *l)
+{
+    unsigned long long bytes = (unsigned long long)num(l, "blocks") *
+                               (unsigned long long)num(l, "block_size");
+    const char *path = str(l, "path");
+    bool ready = json_is_true(json_object_get(l, "ready"));
+    bool online = json_is_true(json_object_get(l, "online"));
+
+    print_lun_head(num(l, "lun"), str(l, "type"), str(l, "scsi_id"), str(l, "scsi_sn"));
+    printf("            Size: %llu MB, Block size: %lld\n", (bytes + 500000) / 1000000,
+           num(l, "block_size"));
+    printf("            Online: %s\n", online && ready ? "Yes" : "No");
+    printf("            Removable media: %s\n", yes(l, "removable"));
+    printf("            Prevent removal: %s\n", yes(l, "prevent_removal"));
+    printf("            Readonly: %s\n", yes(l, "readonly"));
+    printf("            SWP: %s\n", yes(l, "swp"));
+    printf("            Thin-provisioning: %s\n", yes(l, "thin"));
+    printf("            Backing store type: %s\n", bs_name(str(l, "bs_type")));
+    printf("            Backing store path: %s\n", *path ? path : "None");
+    printf("            Backing store flags: %s%s%s\n",
+           json_is_true(json_object_get(l, "sync")) ? "sync" : "",
+           json_is_true(json_object_get(l, "sync")) && json_is_true(json_object_get(l, "direct")) ? ":"
+                                                                                                  : "",
+           json_is_true(json_object_get(l, "direct")) ? "direct" : "");
+}
+
+static void
+print_nexus(const json_t *s)
+{
+    const json_t *c;
+    size_t i;
+    const char *alias = str(s, "alias");
+
+    printf("        I_T nexus: %lld\n", num(s, "sid"));
+    printf("            Initiator: %s alias: %s\n", str(s, "initiator"), *alias ? alias : "none");
+    json_array_foreach(json_object_get(s, "connections"), i, c)
+    {
+        printf("            Connection: %lld\n", num(c, "cid"));
+        printf("                IP Address: %s\n", str(c, "address"));
+    }
+}
+
+static void
+print_target(const json_t *t)
+{
+    const json_t *v;
+    size_t i;
+    bool has_zero = false;
+
+    printf("Target %lld: %s\n", num(t, "tid"), str(t, "name"));
+    printf("    System information:\n        Driver: %s\n        State: %s\n", str(t, "driver"),
+           str(t, "state"));
+    if (json_is_true(json_object_get(t, "nop_set")))
+        printf("        Nop interval: %lld\n        Nop count: %lld\n", num(t, "nop_interval"),
+               num(t, "nop_count"));
+    printf("    I_T nexus information:\n");
+    json_array_foreach(json_object_get(t, "sessions"), i, v) print_nexus(v);
+    printf("    LUN information:\n");
+    json_array_foreach(json_object_get(t, "luns"), i, v) has_zero |= num(v, "lun") == 0;
+    if (!has_zero)
+        print_controller(num(t, "tid"));
+    json_array_foreach(json_object_get(t, "luns"), i, v) print_lun(v);
+    printf("    Account information:\n    ACL information:\n");
+    json_array_foreach(json_object_get(t, "addresses"), i, v)
+        printf("        %s\n", json_string_value(v));
+    json_array_foreach(json_object_get(t, "initiators"), i, v)
+        printf("        %s\n", json_string_value(v));
+}
+
+static void
+print_keys(const json_t *t)
+{
+    const json_t *v;
+    size_t i;
+    printf("nop_interval=%lld\nnop_count=%lld\n", num(t, "nop_interval"), num(t, "nop_count"));
+    json_array_foreach(json_object_get(t, "keys"), i, v)
+        printf("%s=%s\n", json_string_value(json_array_get(v, 0)),
+               json_string_value(json_array_get(v, 1)));
+    printf("MaxQueueCmd=%lld\n", num(t, "MaxQueueCmd"));
+}
+
+static void
+print_targets(const json_t *data, bool one)
+{
+    const json_t *t;
+    size_t i;
+    json_array_foreach(json_object_get(data, "targets"), i, t)
+    {
+        if (one)
+            print_keys(t);
+        else
+            print_target(t);
+    }
+}
+
+/* tgt lists the newest session first here. */
+static void
+print_conns(const json_t *data)
+{
+    const json_t *all = json_object_get(data, "sessions"), *c;
+    size_t k;
+    for (size_t i = json_array_size(all); i-- > 0;) {
+        const json_t *s = json_array_get(all, i);
+        printf("Session: %lld\n", num(s, "sid"));
+        json_array_foreach(json_object_get(s, "connections"), k, c)
+        {
+            printf("    Connection: %lld\n", num(c, "cid"));
+            printf("        Initiator: %s\n", str(s, "initiator"));
+            printf("        IP Address: %s\n", str(c, "address"));
+        }
+    }
+}
+
+static void
+print_sess_stat(const json_t *data)
+{
+    const json_t *s;
+    size_t i;
+    printf("tgt sid cmds rx_bytes tx_bytes\n");
+    json_array_foreach(json_object_get(data, "sessions"), i, s)
+        printf("%3lld %3lld %llu %llu %llu\n", num(s, "tid"), num(s, "sid"),
+               (unsigned long long)num(s, "cmds"), (unsigned long long)num(s, "bytes_in"),
+               (unsigned long long)num(s, "bytes_out"));
+}
+
+static void
+print_system(const json_t *d)
+{
+    printf("System:\n    State: %s\n    debug: %s\n", str(d, "state"),
+           json_is_true(json_object_get(d, "debug")) ? "on" : "off");
+    printf("LLDs:\n    iscsi: ready\n"
+           "Backing stores:\n"
+           "    null\n"
+           "    rdwr (bsoflags sync:direct)\n"
+           "    aio\n"
+           "    fileio (bsoflags sync:direct)\n"
+           "    blockio (bsoflags sync)\n"
+           "Device types:\n    disk\n    controller\n"
+           "iSNS:\n    iSNS=Off\n    iSNSServerIP=\n    iSNSServerPort=3205\n"
+           "    iSNSAccessControl=Off\n");
+}
+
+static void
+print_counters(json_t *data)
+{
+    const char *name;
+    json_t *v;
+    json_object_foreach(json_object_get(data, "counters"), name, v)
+        printf("%s %lld\n", name, (long long)json_integer_value(v));
+}
+
+static void
+print_lld(const json_t *data)
+{
+    const json_t *d, *t;
+    size_t i, k;
+    printf("LLDs:\n");
+    json_array_foreach(json_object_get(data, "drivers"), i, d)
+    {
+        printf("    %s: %s\n", str(d, "name"), str(d, "state"));
+        json_array_foreach(json_object_get(d, "targets"), k, t)
+            printf("        Target %lld: %s\n", num(t, "tid"), str(t, "name"));
+    }
+}
+
+void
+adm_print(const char *mode, const char *op, bool one, json_t *data)
+{
+    const json_t *v;
+    size_t i;
+    bool show = strcmp(op, "show") == 0, stat = strcmp(op, "stat") == 0;
+
+    if (!data || (!show && !stat))
+        return;
+    if (strcmp(mode, "system") == 0 && show)
+        print_system(data);
+    else if (strcmp(mode, "system") == 0)
+        print_counters(data);
+    else if (strcmp(mode, "target") == 0 && show)
+        print_targets(data, one);
+    else if (strcmp(mode, "lld") == 0)
+        print_lld(data);
+    else if (strcmp(mode, "portal") == 0)
+        json_array_foreach(json_object_get(data, "portals"), i, v)
+            printf("Portal: %s,%lld\n", str(v, "portal"), num(v, "tpgt"));
+    else if (stat)
+        print_sess_stat(data);
+    else if (strcmp(mode, "session") == 0 || strcmp(mode, "connection") == 0)
+        print_conns(data);
+}
