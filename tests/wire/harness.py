@@ -12,7 +12,7 @@ import inspect
 from lib import pdu as P
 from lib import scsi
 from lib.evtgt import Daemon, IQN, Lun, Target, Tgtd
-from lib.iscsi import Closed, Conn, LoginFailed, Session, Silent, text
+from lib.iscsi import Closed, Conn, LoginFailed, Session, Silent, text  # noqa: F401
 
 ROWS = []
 DISK, OTHER = IQN + "disk", IQN + "other"

@@ -2,9 +2,7 @@
 """Header and data digests: RFC 7143 7.8, 11.2.3, 13.1.  The receiver in lib/iscsi.py checks the
 digests, the padding under them and that nothing without data carries a data digest."""
 
-from harness import (BLK, Closed, P, SOLICITED, Silent, fill, read_back, row, scsi, text,
-                     write_waiting)
-from lib.iscsi import parse_text
+from harness import (BLK, P, SOLICITED, fill, read_back, row, scsi, text, write_waiting)
 
 BOTH = dict(HeaderDigest="CRC32C", DataDigest="CRC32C")
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Login and negotiation: RFC 7143 section 6, 11.12, 11.13, 13."""
 
-from harness import (Closed, DISK, IQN, LoginFailed, OTHER, P, Session, Silent, offer, refused, row,
-                     scsi, status_of, text)
+from harness import (Closed, DISK, IQN, P, offer, refused, row, scsi, status_of, text)
 from lib.iscsi import number, parse_text
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """NOP-Out and NOP-In: RFC 7143 11.18, 11.19."""
 
-from harness import (BLK, P, SOLICITED, Lun, MIB, Silent, Target, default_targets, row, scsi,
-                     write_waiting)
+from harness import (P, SOLICITED, Lun, MIB, Target, default_targets, row, scsi, write_waiting)
 from lib.iscsi import sn_add
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """CmdSN, StatSN and the command window: RFC 7143 4.2.2."""
 
-from harness import (BLK, P, SOLICITED, row, scsi, text, write_waiting)
+from harness import (BLK, SOLICITED, row, scsi, text, write_waiting)
 from lib.iscsi import sn_add
 
 

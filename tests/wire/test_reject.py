@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reject and protocol errors: RFC 7143 11.17."""
 
-from harness import (BLK, Closed, P, SOLICITED, fails_or_closes, row, scsi, text, write_waiting)
+from harness import (BLK, Closed, P, SOLICITED, row, scsi, text, write_waiting)
 
 
 def rejected_or_closed(s, p, reasons):

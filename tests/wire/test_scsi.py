@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """SCSI answers over the wire: the K rows, and the reports about SCSI semantics (SPC-4, SBC-3)."""
 
-import os
-
 from harness import (BLK, DISK, IQN, Lun, MIB, OTHER, P, Skip, Target, fill, read_back, row, scsi)
 
 BIG = IQN + "big"

@@ -4,8 +4,8 @@
 
 import time
 
-from harness import (BLK, Closed, DISK, IQN, LoginFailed, OTHER, P, SOLICITED, Session, fill,
-                     read_back, row, scsi, status_of, text, write_waiting)
+from harness import (BLK, Closed, IQN, OTHER, P, SOLICITED, fill, read_back, row, scsi, status_of,
+                     text, write_waiting)
 
 
 @row("M-05", "11.13.5", "MaxConnections=1: a second connection gets 0206; the first is unharmed")

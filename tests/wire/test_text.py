@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Discovery sessions and text exchanges: RFC 7143 11.10, 11.11, appendix C."""
 
-from harness import (Closed, DISK, IQN, OTHER, P, Silent, row, scsi, text)
+from harness import (DISK, IQN, OTHER, P, row, scsi, text)
 from lib.iscsi import parse_text
 
 
