@@ -16,17 +16,6 @@
 
 struct model model;
 
-struct tgt_opts tgt_opts = {
-    .login_timeout_s = 15,
-    .max_half_open = 512,
-    .max_sessions = 4096,
-    .login_bytes_max = 64u * 1024,
-    .nop_interval_s = 10,
-    .nop_count = 3,
-    .shutdown_s = 5,
-    .sess_mem_bytes = 16u * 1024 * 1024,
-};
-
 void
 model_init(struct worker *main_worker, struct cstore *cs)
 {
