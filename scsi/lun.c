@@ -122,6 +122,7 @@ lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsi
     list_init(&lun->nexuses);
     list_init(&lun->orphan_cmds);
     list_init(&lun->range_waiters);
+    lun->cstore = conf->cstore;
     lun->mode_record = record_name(&conf->ident);
     lun->def = (struct mode_values){conf->write_cache, conf->swp, conf->descriptor_sense};
     mode_load(lun);
@@ -203,7 +204,6 @@ lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsi
     struct lun_conf old = lun->conf;
     struct mode_values v = lun->cur;
     lun->conf = c;
-    lun->conf.cstore = old.cstore; /* fixed for life */
     lun->def = (struct mode_values){c.write_cache, c.swp, c.descriptor_sense};
     /* what the configuration changes wins; what it leaves alone stays as the initiators set it */
     if (c.write_cache != old.write_cache)

@@ -148,8 +148,8 @@ void
 mode_load(struct lun *lun)
 {
     void *rec = NULL;
-    int64_t n = lun->conf.cstore != NULL
-                    ? cstore_read(lun->conf.cstore, lun->mode_record, &rec)
+    int64_t n = lun->cstore != NULL
+                    ? cstore_read(lun->cstore, lun->mode_record, &rec)
                     : 0;
 
     lun->saved = lun->def;
@@ -226,7 +226,7 @@ put_body(struct wcur *w, struct lun *lun, const struct mode_sense_req *r, unsign
     struct mode_values v = r->pc == PC_DEFAULT ? lun->def
                            : r->pc == PC_SAVED ? lun->saved
                                                : lun->cur;
-    bool ps = lun->conf.cstore != NULL;
+    bool ps = lun->cstore != NULL;
     pthread_mutex_unlock(&lun->lock);
     for (size_t i = 0; i < N_PAGES; i++) {
         if (!page_is_asked(&mode_pages[i], r))
@@ -293,7 +293,7 @@ mode_sense(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(3));
         return;
     }
-    if (r.pc == PC_SAVED && cmd->lu->conf.cstore == NULL) {
+    if (r.pc == PC_SAVED && cmd->lu->cstore == NULL) {
         scsi_fail(cmd, SENSE_SAVING_NOT_SUPPORTED, NO_FIELD);
         return;
     }
@@ -369,7 +369,7 @@ change_save(struct mode_change *mc)
     pthread_mutex_lock(&mc->lun->lock);
     record_put(rec, &mc->v, &mc->lun->def);
     pthread_mutex_unlock(&mc->lun->lock);
-    cstore_write(mc->lun->conf.cstore, mc->lun->mode_record, rec, sizeof rec, mc->w, on_saved, mc);
+    cstore_write(mc->lun->cstore, mc->lun->mode_record, rec, sizeof rec, mc->w, on_saved, mc);
 }
 
 static void
@@ -553,7 +553,7 @@ mode_select(struct scsi_cmd *cmd)
     bool save = (cmd->cdb[1] & 0x01) != 0;
     uint32_t len = cmd->alloc_len, off;
 
-    if (save && cmd->lu->conf.cstore == NULL) {
+    if (save && cmd->lu->cstore == NULL) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 0));
         return;
     }

@@ -282,6 +282,7 @@ struct lun {
     struct nexus *reserved_by; /* RESERVE(6/10) */
     struct mode_values cur, saved, def;
     struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
+    struct cstore *cstore;     /* fixed; or NULL */
     char *mode_record;         /* name in the control store */
     unsigned prevent;          /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands

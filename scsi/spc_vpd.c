@@ -143,7 +143,7 @@ put_limits(struct vpd *v)
     struct wcur *w = &v->w;
     bool thin = lun_is_thin(v->lun);
 
-    wcur_u8(w, 0); /* WSNZ=0: WRITE SAME of 0 blocks reaches the end */
+    wcur_u8(w, 0x01); /* WSNZ: WRITE SAME of 0 blocks is refused */
     wcur_u8(w, 0); /* no COMPARE AND WRITE */
     wcur_be16(w, v->conf.opt_xfer_gran);
     wcur_be32(w, blocks32(v, SBC_MAX_XFER_BYTES));

@@ -23,3 +23,7 @@ UNIT_TESTS += tests/unit/test-scsi-inquiry
 tests_unit_test_scsi_inquiry_LDADD = $(SCSI_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-scsi-mode
 tests_unit_test_scsi_mode_LDADD = $(SCSI_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-scsi-task
+tests_unit_test_scsi_task_LDADD = $(SCSI_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-scsi-threads
+tests_unit_test_scsi_threads_LDADD = $(SCSI_UNIT_LIBS)

@@ -179,7 +179,7 @@ test_block_pages(void)
     update(limits);
     vpd(0xb0);
     CU_ASSERT_EQUAL(c.in_len, 64);
-    CU_ASSERT_EQUAL(in[4], 0);
+    CU_ASSERT_EQUAL(in[4], 1);             /* WSNZ */
     CU_ASSERT_EQUAL(in[5], 0);             /* COMPARE AND WRITE */
     CU_ASSERT_EQUAL(get_be16(in + 6), 8);
     CU_ASSERT_EQUAL(get_be32(in + 8), 32768);  /* 16 MiB */
