@@ -69,6 +69,7 @@ struct login {
     uint32_t itt;
     struct nego nego;
     struct auth auth;
+    char asked[64]; /* TargetName as sent, cut: for the log */
     struct login_result res; /* names, tags and, at the end, what was agreed */
 };
 
@@ -191,7 +192,7 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
     log_event(LL_WARN, LA_LOGIN,
               "login refused: peer=%s initiator=%s target=%s status=%04x (%s) why=\"%s\"%s%s",
               c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
-              l->res.node ? l->res.node->name : "-", (unsigned)status, status_text(status), why,
+              l->asked[0] ? LOG_ESC(l->asked) : "-", (unsigned)status, status_text(status), why,
               key, more);
 }
 
@@ -220,6 +221,7 @@ find_target(struct conn *c, const char **why)
     *why = "no TargetName in a normal session";
     if (asked == NULL)
         return LS_MISSING_PARAMETER;
+    (void)snprintf(l->asked, sizeof l->asked, "%s", asked);
     if (name_fold(asked, strlen(asked), name, why) != 0)
         return LS_NOT_FOUND;
     struct tgt_node *node = node_find(node_set_here(), name);

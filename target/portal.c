@@ -94,11 +94,13 @@ static void
 complain(const struct portal *p, const char *what)
 {
     uint32_t suppressed = 0;
-    char text[64];
+    char text[64], more[32] = "";
     if (!log_rate_ok(&pt.rate, &suppressed))
         return;
-    log_event(LL_WARN, LA_NET, "portal %s: %s suppressed=%" PRIu32,
-              portal_text(&p->pub.addr, text, sizeof text), what, suppressed);
+    if (suppressed != 0)
+        (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
+    log_event(LL_WARN, LA_NET, "portal %s: %s%s", portal_text(&p->pub.addr, text, sizeof text),
+              what, more);
 }
 
 /* Takes over fd. */
