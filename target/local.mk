@@ -1,6 +1,6 @@
 sbin_PROGRAMS += evtgtd
 noinst_LIBRARIES += target/libtarget.a
-target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.h target/keys.h target/nego.h \
+target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.h target/auth.h target/keys.h target/nego.h \
 	target/conn.c target/datain.c target/dataout.c target/logout.c target/nop.c target/pdutab.c \
 	target/registry.c target/reject.c target/rx.c target/sess.c target/sess_establish.c \
 	target/sess_shutdown.c target/task.c target/tmf.c \

@@ -10,6 +10,11 @@ tests_fuzz_fuzz_cdb_SOURCES = tests/fuzz/fuzz_cdb.c
 tests_fuzz_fuzz_cdb_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_cdb_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_text
+tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c
+tests_fuzz_fuzz_text_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_text_LDFLAGS = $(FUZZER_FLAGS)
+
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
