@@ -160,7 +160,7 @@ def session_type_defaults_to_normal(env):
     r = s.login_step(text(("InitiatorName", s.initiator), ("TargetName", s.target)), csg=1, nsg=3)
     s.must(r)
     assert r.flags & 0x83 == 0x83
-    s.run_ua(scsi.inquiry(), read=255, lun=env.lun0).good()
+    s.finish(r).run_ua(scsi.inquiry(), read=255, lun=env.lun0).good()
 
 
 @row("L-17", "11.13.5", "an unknown TargetName is answered by 0203")
