@@ -24,7 +24,7 @@ static const struct {
     const char *name;
     const struct be_ops *ops;
 } types[] = {
-    {"fileio", &file_ops}, {"rdwr", &file_ops},   {"aio", &file_ops},
+    {"fileio", &file_ops},   {"rdwr", &file_ops}, {"aio", &file_ops},
     {"blockio", &block_ops}, {"null", &null_ops}, {"nullio", &null_ops},
 };
 
@@ -245,7 +245,7 @@ be_each_path(const struct backend *be, void (*fn)(const char *path, void *arg), 
     }
 }
 
-/* --- open, close, probe: helper threads -------------------------------------------------------- */
+/* --- open, close, probe: helper threads ------------------------------------------------------ */
 
 static int
 open_locked(struct backend *be)
@@ -335,9 +335,10 @@ be_publish(struct backend *be, const struct be_info *info, const char *identity)
     }
     if (strcmp(be->identity, identity) != 0 || be->info.block_size != info->block_size ||
         be->info.read_only != info->read_only) {
-        be_set_error(be, "%s: is not what it was: '%s' with blocks of %" PRIu32 ", was '%s' (%" PRIu32
-                     "%s)", be_path(be), identity, info->block_size, be->identity,
-                     be->info.block_size, be->info.read_only ? ", read-only" : "");
+        be_set_error(
+            be, "%s: is not what it was: '%s' with blocks of %" PRIu32 ", was '%s' (%" PRIu32 "%s)",
+            be_path(be), identity, info->block_size, be->identity, be->info.block_size,
+            be->info.read_only ? ", read-only" : "");
         return -ESTALE;
     }
     if (info->size > be_size(be))
@@ -429,7 +430,7 @@ be_in_flight(const struct backend *be)
     return atomic_load(&be->in_flight);
 }
 
-/* --- ending requests --------------------------------------------------------------------------- */
+/* --- ending requests ------------------------------------------------------------------------- */
 
 void
 io_complete(struct io *io, int res)
@@ -517,7 +518,7 @@ io_complete_remote(struct io *io, int res)
         worker_post(io->w, on_remote_batch, r);
 }
 
-/* --- submit: any worker ------------------------------------------------------------------------ */
+/* --- submit: any worker ---------------------------------------------------------------------- */
 
 static bool
 is_modifying(uint8_t op)
@@ -526,7 +527,7 @@ is_modifying(uint8_t op)
 }
 
 /* The flags the caller had, and the op under a late flush, live in the wrapper's frame. */
-#define FRAME_FLAGS 0xffu
+#define FRAME_FLAGS    0xffu
 #define FRAME_OP_SHIFT 8
 
 /* Is res, of a FLUSH or of something with FUA, proof that what was promised may not last? */
@@ -553,8 +554,7 @@ is_durability_lost(uint8_t op, int res)
 static void
 outer_finish(struct backend *be, struct io *io, uint8_t flags, bool durable)
 {
-    if (durable && is_durability_lost(io->op, io->res) &&
-        !atomic_exchange(&be->flush_failed, true))
+    if (durable && is_durability_lost(io->op, io->res) && !atomic_exchange(&be->flush_failed, true))
         log_event(LL_ERROR, LA_BACKEND, "flush-failed path=%s error=%d", LOG_ESC(be_path(be)),
                   -io->res);
     io->flags = flags;
@@ -698,7 +698,7 @@ io_release_ref(struct io *io)
     be->ops->release_ref(be, io);
 }
 
-/* --- zeros ------------------------------------------------------------------------------------- */
+/* --- zeros ----------------------------------------------------------------------------------- */
 
 static void *zeros;
 

@@ -60,7 +60,7 @@ struct io_frame {
 
 #define BE_LAYERS_MAX 4
 /* Three for the callers, one for the outermost backend, one for IO_ZERO by writes, the layers'. */
-#define IO_FRAMES (5 + BE_LAYERS_MAX)
+#define IO_FRAMES     (5 + BE_LAYERS_MAX)
 
 /* Embedded in scsi_cmd; the backend's between be_submit and done. nframes must be 0 before the
  * first io_push; what is below "private" need not be initialised. */
@@ -68,9 +68,9 @@ struct io {
     /* set by the caller, kept until done */
     uint8_t op; /* enum io_op */
     uint8_t flags;
-    struct worker *w; /* the submitting worker */
-    uint64_t offset;  /* bytes; multiple of info.block_size */
-    uint64_t len;     /* bytes; multiple of info.block_size; = sum of iov for READ, WRITE */
+    struct worker *w;  /* the submitting worker */
+    uint64_t offset;   /* bytes; multiple of info.block_size */
+    uint64_t len;      /* bytes; multiple of info.block_size; = sum of iov for READ, WRITE */
     struct iovec *iov; /* the entries may be modified by the backend (short transfers) */
     unsigned niov;
     struct iovec *md; /* 8 bytes of protection information a block, or NULL */
@@ -79,7 +79,7 @@ struct io {
     unsigned ext_max;
     unsigned ext_n; /* out */
     /* out */
-    int res; /* 0, or -errno; READ and WRITE are whole or fail */
+    int res;              /* 0, or -errno; READ and WRITE are whole or fail */
     uint64_t fail_offset; /* on error of READ/WRITE: first byte not transferred, as far as known */
     /* completion stack; see io_push */
     struct io_frame frames[IO_FRAMES];
@@ -93,7 +93,7 @@ struct io {
     struct worker_timer timer;
     bool canceled;
     struct backend *lender; /* the store that works on it; IO_READ_REF: whose memory it is */
-    uint64_t priv[4]; /* of the store, not of layers: they have their frame */
+    uint64_t priv[4];       /* of the store, not of layers: they have their frame */
     struct {
         uint64_t off, len;
         struct iovec *iov;
@@ -115,22 +115,22 @@ struct be_info {
     uint64_t size;       /* bytes, whole blocks */
     uint32_t block_size; /* smallest unit of offset and len, bytes */
     uint32_t phys_block_size;
-    uint32_t mem_align;  /* of iov bases; buffers of base/buf.h always fit. Where lengths matter
-                            to the store, it copes by itself (see fdio.h) */
-    uint64_t max_io;     /* bytes in one READ/WRITE; 0: no limit */
+    uint32_t mem_align;    /* of iov bases; buffers of base/buf.h always fit. Where lengths matter
+                              to the store, it copes by itself (see fdio.h) */
+    uint64_t max_io;       /* bytes in one READ/WRITE; 0: no limit */
     uint32_t discard_gran; /* bytes; 0: no discard */
     uint64_t max_discard;  /* bytes; 0: no limit */
     bool rotational;
-    bool read_only;      /* the store itself cannot be written */
-    unsigned caps;       /* enum be_cap */
-    char kind[16];       /* "file", "block", "null", ... */
+    bool read_only; /* the store itself cannot be written */
+    unsigned caps;  /* enum be_cap */
+    char kind[16];  /* "file", "block", "null", ... */
 };
 
 /* State of a backend as seen by the LUN. */
 enum be_state {
-    BE_CLOSED,     /* never opened, or open failed (be_error) */
+    BE_CLOSED, /* never opened, or open failed (be_error) */
     BE_READY,
-    BE_GONE,       /* was ready; the thing vanished; be_probe brings it back */
+    BE_GONE, /* was ready; the thing vanished; be_probe brings it back */
 };
 
 /* What a probe found (bits). */
@@ -142,17 +142,17 @@ enum be_event {
 };
 
 struct be_opts {
-    const char *type;   /* "fileio" (also "rdwr"), "blockio", "null" (also "nullio") */
+    const char *type; /* "fileio" (also "rdwr"), "blockio", "null" (also "nullio") */
     const char *path;
     uint32_t block_size; /* logical block size of the LUN: 512 or 4096; 0: the store's own */
     bool read_only;
-    bool direct;         /* O_DIRECT on files (and on devices behind fileio; blockio: always) */
-    bool write_cache;    /* initial; see be_set_write_cache */
-    bool allow_in_use;   /* do not refuse mounted or otherwise used stores */
-    uint64_t null_size;  /* bytes, null only */
-    const char *bsopts;  /* "k=v;k=v" */
-    const char *layers;  /* "delay:ms=10 error:op=read,write,errno=EIO": outermost first, at most
-                            BE_LAYERS_MAX; a word without '=' belongs to the value before it */
+    bool direct;        /* O_DIRECT on files (and on devices behind fileio; blockio: always) */
+    bool write_cache;   /* initial; see be_set_write_cache */
+    bool allow_in_use;  /* do not refuse mounted or otherwise used stores */
+    uint64_t null_size; /* bytes, null only */
+    const char *bsopts; /* "k=v;k=v" */
+    const char *layers; /* "delay:ms=10 error:op=read,write,errno=EIO": outermost first, at most
+                           BE_LAYERS_MAX; a word without '=' belongs to the value before it */
 };
 
 /* NULL and a message in err (what, where, why) for an unknown type, layer or option. */
@@ -241,7 +241,7 @@ void io_complete_remote(struct io *io, int res);
 /* --- for backends and layers only --------------------------------------------------------- */
 
 struct be_ops {
-    const char *type; /* config name */
+    const char *type;                 /* config name */
     void (*init)(struct backend *be); /* priv is zeroed; before configure. May be NULL */
     /* all required */
     int (*open)(struct backend *be);
@@ -262,10 +262,10 @@ struct be_ops {
 struct backend {
     const struct be_ops *ops;
     struct ref ref;
-    struct backend *below; /* layers: the next one (owned) */
-    struct be_opts opts;   /* own copies of the strings */
-    atomic_int state;      /* enum be_state */
-    atomic_bool write_cache;  /* this and the next two: of the outermost only */
+    struct backend *below;   /* layers: the next one (owned) */
+    struct be_opts opts;     /* own copies of the strings */
+    atomic_int state;        /* enum be_state */
+    atomic_bool write_cache; /* this and the next two: of the outermost only */
     atomic_bool flush_failed;
     atomic_uint in_flight;
     atomic_uint_fast64_t size;

@@ -38,7 +38,7 @@ struct found {
     char identity[PATH_MAX + 16];
 };
 
-/* --- sysfs ------------------------------------------------------------------------------------- */
+/* --- sysfs ----------------------------------------------------------------------------------- */
 
 /* /sys/dev/block/M:m/NAME, or for a partition what its disk has. Text length or -errno. */
 static int
@@ -92,7 +92,7 @@ find_wwid(dev_t dev, char *buf, size_t size)
     return false;
 }
 
-/* --- open -------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------ */
 
 static int
 open_fd(struct backend *be, struct found *fo)
@@ -194,8 +194,8 @@ fill_info(const struct backend *be, const struct found *fo, struct be_info *in)
         sys_u64(fo->rdev, "queue/write_zeroes_max_bytes") > 0) {
         uint64_t gran = sys_u64(fo->rdev, "queue/discard_granularity");
         in->caps |= BE_CAP_DISCARD;
-        in->discard_gran = gran > in->block_size && gran <= UINT32_MAX ? (uint32_t)gran
-                                                                       : in->block_size;
+        in->discard_gran =
+            gran > in->block_size && gran <= UINT32_MAX ? (uint32_t)gran : in->block_size;
     }
     (void)snprintf(in->kind, sizeof(in->kind), "block");
 }
@@ -267,7 +267,7 @@ block_open(struct backend *be)
     return err;
 }
 
-/* --- probe ------------------------------------------------------------------------------------- */
+/* --- probe ----------------------------------------------------------------------------------- */
 
 static unsigned
 device_gone(struct backend *be, int err)

@@ -25,16 +25,16 @@
 #define FDIO_LANE 8
 
 /* io->priv */
-#define P_FD 0   /* struct fdio_fd * held by the request */
+#define P_FD   0 /* struct fdio_fd * held by the request */
 #define P_DONE 1 /* bytes transferred */
 #define P_STEP 2 /* enum step */
-#define P_ERR 3  /* STEP_NOSYNC: what the first try said */
+#define P_ERR  3 /* STEP_NOSYNC: what the first try said */
 
 enum step {
-    STEP_IO,      /* the operation itself is in the engine */
-    STEP_NOSYNC,  /* a FUA write that had no space, again without FUA */
-    STEP_SYNC,    /* fdatasync behind an operation */
-    STEP_MAP,     /* in the helper pool */
+    STEP_IO,     /* the operation itself is in the engine */
+    STEP_NOSYNC, /* a FUA write that had no space, again without FUA */
+    STEP_SYNC,   /* fdatasync behind an operation */
+    STEP_MAP,    /* in the helper pool */
 };
 
 /* --- descriptors ----------------------------------------------------------------------------- */
@@ -83,16 +83,16 @@ closing_done(struct helper_job *job)
     free(container_of(job, struct closing, job));
 }
 
-/* The count was seen DEAD and zero: by the last request, the detacher or somebody late. */
+/* The count was seen DEAD and zero: by the last request, the detacher or somebody late.
+ * w: not NULL on the thread of a worker that must not wait. */
 static void
-fd_close(struct fdio_fd *ff)
+fd_close(struct fdio_fd *ff, struct worker *w)
 {
     unsigned alone = FD_DEAD;
     if (!atomic_compare_exchange_strong(&ff->users, &alone, FD_DEAD | FD_CLOSING))
         return; /* another one does it, or will */
     int fd = ff->fd, buffered = ff->buffered;
     atomic_fetch_or(&ff->users, FD_CLOSED);
-    struct worker *w = worker_self();
     if (w == NULL) {
         close_both(fd, buffered);
         return;
@@ -110,7 +110,7 @@ static void
 fd_put(struct fdio_fd *ff)
 {
     if (atomic_fetch_sub_explicit(&ff->users, 1, memory_order_acq_rel) == (FD_DEAD | 1u))
-        fd_close(ff);
+        fd_close(ff, worker_self());
 }
 
 static struct fdio_fd *
@@ -174,7 +174,7 @@ fdio_detach(struct fdio *f)
 {
     struct fdio_fd *ff = atomic_exchange(&f->cur, NULL);
     if (ff != NULL && atomic_fetch_or(&ff->users, FD_DEAD) == 0)
-        fd_close(ff);
+        fd_close(ff, NULL); /* close, open and probe may wait */
 }
 
 const struct fdio_fd *
@@ -183,7 +183,7 @@ fdio_current(struct fdio *f)
     return atomic_load(&f->cur);
 }
 
-/* --- the request's way through the engine ------------------------------------------------------ */
+/* --- the request's way through the engine ---------------------------------------------------- */
 
 static struct fdio *
 fdio_of(struct backend *be)
@@ -442,7 +442,7 @@ on_disk_done(struct disk_req *req, int res)
         fallocate_done(be, io, res);
 }
 
-/* --- READ and WRITE: in place where that cannot wait --------------------------------------------- */
+/* --- READ and WRITE: in place where that cannot wait ----------------------------------------- */
 
 /* tmpfs: plain system calls until all is done. */
 static int

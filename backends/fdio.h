@@ -31,11 +31,11 @@ struct fdio_fd {
     struct fdio_fd *next; /* all of one store */
     atomic_uint users;    /* requests, + enum fd_flag of fdio.c */
     int fd;
-    int buffered;      /* second descriptor without O_DIRECT, or -1 */
-    uint32_t dio_off;  /* fd is O_DIRECT: alignment of offsets and lengths; else 0 */
-    uint32_t dio_mem;  /* and of memory */
-    bool is_inline;    /* tmpfs: system calls in place, they never wait for a disk */
-    bool is_nowait;    /* buffered: RWF_NOWAIT is worth trying */
+    int buffered;     /* second descriptor without O_DIRECT, or -1 */
+    uint32_t dio_off; /* fd is O_DIRECT: alignment of offsets and lengths; else 0 */
+    uint32_t dio_mem; /* and of memory */
+    bool is_inline;   /* tmpfs: system calls in place, they never wait for a disk */
+    bool is_nowait;   /* buffered: RWF_NOWAIT is worth trying */
 };
 
 struct fdio_slot {

@@ -40,7 +40,7 @@ struct found {
     char real_path[PATH_MAX];
 };
 
-/* --- in use by others -------------------------------------------------------------------------- */
+/* --- in use by others ------------------------------------------------------------------------ */
 
 static int
 lock_refused(struct backend *be, int fd, struct flock *fl)
@@ -48,7 +48,8 @@ lock_refused(struct backend *be, int fd, struct flock *fl)
     char by[64] = "";
     if (fcntl(fd, F_OFD_GETLK, fl) == 0 && fl->l_type != F_UNLCK && fl->l_pid > 0)
         (void)snprintf(by, sizeof(by), " (process %ld)", (long)fl->l_pid);
-    be_set_error(be, "%s: locked by somebody else%s: open here as another LUN, or by another program",
+    be_set_error(be,
+                 "%s: locked by somebody else%s: open here as another LUN, or by another program",
                  be_path(be), by);
     return -EBUSY;
 }
@@ -140,7 +141,7 @@ open_buffered(struct backend *be, struct found *fo)
     return -ESTALE;
 }
 
-/* --- open -------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------ */
 
 static int
 open_fds(struct backend *be, struct found *fo)
@@ -316,7 +317,7 @@ file_open(struct backend *be)
     return err;
 }
 
-/* --- probe ------------------------------------------------------------------------------------- */
+/* --- probe ----------------------------------------------------------------------------------- */
 
 static unsigned
 file_gone(struct backend *be, int err, const char *why)

@@ -57,9 +57,8 @@ layer_destroy(struct backend *be)
 }
 
 static const char *const op_names[IO_OP_COUNT] = {
-    [IO_READ] = "read",       [IO_WRITE] = "write", [IO_FLUSH] = "flush",
-    [IO_DISCARD] = "discard", [IO_ZERO] = "zero",   [IO_MAP] = "map",
-    [IO_READ_REF] = "read_ref",
+    [IO_READ] = "read", [IO_WRITE] = "write", [IO_FLUSH] = "flush",       [IO_DISCARD] = "discard",
+    [IO_ZERO] = "zero", [IO_MAP] = "map",     [IO_READ_REF] = "read_ref",
 };
 
 const char *
@@ -123,8 +122,8 @@ layer_parse_errno(const char *text)
         const char *name;
         int err;
     } names[] = {
-        {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},       {"EROFS", EROFS},
-        {"ENXIO", ENXIO},   {"ENOMEM", ENOMEM}, {"ETIMEDOUT", ETIMEDOUT}, {"EAGAIN", EAGAIN},
+        {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},         {"EROFS", EROFS},
+        {"ENXIO", ENXIO},   {"ENOMEM", ENOMEM}, {"ETIMEDOUT", ETIMEDOUT},   {"EAGAIN", EAGAIN},
         {"EILSEQ", EILSEQ}, {"ENODEV", ENODEV}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EBADMSG", EBADMSG},
     };
     uint64_t n;

@@ -73,12 +73,12 @@ on_trace_done(struct io *io)
     uint64_t now = clock_us();
     uint32_t took = (uint32_t)now - (uint32_t)f->u;
     char line[192];
-    int n = snprintf(line, sizeof(line),
-                     "%" PRIu64 " %" PRIu64 " w%u %s %" PRIu64 " %" PRIu64 " %s%s%s %d %" PRIu32
-                     "\n",
-                     f->u >> 32, now - took, worker_id(io->w), layer_op_name(io->op), io->offset,
-                     io->len, (io->flags & IO_FUA) != 0 ? "f" : "", io->canceled ? "c" : "",
-                     (io->flags & IO_FUA) != 0 || io->canceled ? "" : "-", io->res, took);
+    int n =
+        snprintf(line, sizeof(line),
+                 "%" PRIu64 " %" PRIu64 " w%u %s %" PRIu64 " %" PRIu64 " %s%s%s %d %" PRIu32 "\n",
+                 f->u >> 32, now - took, worker_id(io->w), layer_op_name(io->op), io->offset,
+                 io->len, (io->flags & IO_FUA) != 0 ? "f" : "", io->canceled ? "c" : "",
+                 (io->flags & IO_FUA) != 0 || io->canceled ? "" : "-", io->res, took);
     struct iovec iov = {.iov_base = line, .iov_len = (size_t)n};
     (void)layer_write_all(l->fd, &iov, 1); /* a full disk must not fail the LUN */
     io_complete(io, io->res);

@@ -29,7 +29,7 @@
 
 #include <stdint.h>
 
-#define RECORD_MAGIC 0x64726f6365527645u /* "EvRecord" */
+#define RECORD_MAGIC  0x64726f6365527645u /* "EvRecord" */
 #define RECORD_SECTOR 512u
 
 enum record_kind { RECORD_OPEN = 1, RECORD_SUBMIT, RECORD_DONE };

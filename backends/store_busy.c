@@ -167,8 +167,8 @@ is_behind_loop(const char *real_path, char *who, size_t size)
         if (strncmp(e->d_name, "loop", 4) != 0)
             continue;
         (void)snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name);
-        found = store_read_line(path, backing, sizeof(backing)) > 0 &&
-                strcmp(backing, real_path) == 0;
+        found =
+            store_read_line(path, backing, sizeof(backing)) > 0 && strcmp(backing, real_path) == 0;
         if (found)
             (void)snprintf(who, size, "behind /dev/%s", e->d_name);
     }

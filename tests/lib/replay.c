@@ -52,8 +52,7 @@ struct replay {
     uint64_t last_ns; /* when the last record before the cut was written */
 };
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
+static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -84,7 +83,7 @@ mix(uint64_t seed, uint64_t v)
     return z ^ (z >> 31);
 }
 
-/* --- reading the log --------------------------------------------------------------------------- */
+/* --- reading the log ------------------------------------------------------------------------- */
 
 static void
 take_submit(struct replay *r, const struct record *rec, uint64_t data)
@@ -149,7 +148,7 @@ load(struct replay *r, const char *path)
     }
 }
 
-/* --- the rules ---------------------------------------------------------------------------------- */
+/* --- the rules ------------------------------------------------------------------------------- */
 
 static void
 mark_durable(struct replay *r)
@@ -225,7 +224,7 @@ choose(const struct replay *r, const struct touch *t, long n)
     return pick;
 }
 
-/* --- making the image --------------------------------------------------------------------------- */
+/* --- making the image ------------------------------------------------------------------------ */
 
 static void
 copy_range(int in, int out, off_t from, off_t to)

@@ -33,4 +33,8 @@ tests_unit_test_record_LDADD = $(BE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-be-threads
 tests_unit_test_be_threads_LDADD = $(BE_UNIT_LIBS)
 
+# Starts the opener before any thread and drops root: skipped (77) without root.
+UNIT_TESTS += tests/unit/test-be-opener
+tests_unit_test_be_opener_LDADD = $(BE_UNIT_LIBS)
+
 check_PROGRAMS += tests/lib/replay

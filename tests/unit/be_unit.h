@@ -53,8 +53,7 @@ void bu_start(struct backend *be, struct bu_io *b, enum io_op op, uint64_t off, 
               uint64_t len, unsigned flags);
 /* Turns the worker until it has ended, at most 10 s: its result. */
 int bu_wait(struct bu_io *b);
-int bu_do(struct backend *be, enum io_op op, uint64_t off, void *buf, uint64_t len,
-          unsigned flags);
+int bu_do(struct backend *be, enum io_op op, uint64_t off, void *buf, uint64_t len, unsigned flags);
 /* Turns the worker for ms. */
 void bu_turn_ms(unsigned ms);
 

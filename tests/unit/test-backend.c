@@ -212,7 +212,7 @@ test_zero_length(void)
     bu_close(be);
 }
 
-/* --- completions from foreign threads ---------------------------------------------------------- */
+/* --- completions from foreign threads -------------------------------------------------------- */
 
 #define REMOTES 100
 

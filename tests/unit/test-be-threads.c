@@ -120,8 +120,7 @@ disturb(const char *path, const char *away, unsigned round)
             atomic_fetch_add(&bad, 1);
         break;
     case 2:
-        if (truncate(path, (off_t)(SIZE + round * 4096u)) != 0 ||
-            (be_probe(be) & BE_EV_GREW) == 0)
+        if (truncate(path, (off_t)(SIZE + round * 4096u)) != 0 || (be_probe(be) & BE_EV_GREW) == 0)
             atomic_fetch_add(&bad, 1);
         break;
     default:
@@ -192,7 +191,8 @@ main(void)
     char dirs[2][64] = {"", "/dev/shm/evtgt-unit-XXXXXX"};
     const char *tmp = getenv("TMPDIR");
     int failed = 0;
-    (void)snprintf(dirs[0], sizeof(dirs[0]), "%s/evtgt-unit-XXXXXX", tmp != NULL ? tmp : "/var/tmp");
+    (void)snprintf(dirs[0], sizeof(dirs[0]), "%s/evtgt-unit-XXXXXX",
+                   tmp != NULL ? tmp : "/var/tmp");
     if (helper_pool_start(2, 8) != 0)
         return 1;
     for (unsigned i = 0; i < 2; i++) {

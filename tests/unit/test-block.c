@@ -170,8 +170,10 @@ test_block_sizes(void)
     CU_ASSERT_TRUE(in.phys_block_size >= 4096);
     bu_close(be);
     if (ioctl(l.fd, LOOP_SET_BLOCK_SIZE, 4096ul) == 0) {
-        CU_ASSERT_EQUAL(try_open((struct be_opts){.type = "blockio", .path = l.dev,
-                                                  .block_size = 512}, e, sizeof(e)), -EINVAL);
+        CU_ASSERT_EQUAL(
+            try_open((struct be_opts){.type = "blockio", .path = l.dev, .block_size = 512}, e,
+                     sizeof(e)),
+            -EINVAL);
         CU_ASSERT_PTR_NOT_NULL(strstr(e, "4096"));
         be = bu_open_opts(&(struct be_opts){.type = "blockio", .path = l.dev});
         be_info(be, &in);
@@ -252,6 +254,53 @@ test_full_ext4(void)
     for (int i = 0; i < 100 && umount(dir) != 0; i++)
         bu_turn_ms(5);
     free(p);
+    loop_end(&l);
+}
+
+/* A file system on sectors of 4096 bytes, O_DIRECT, and a LUN with blocks of 512: what is not
+ * aligned goes through the page cache, beside what is. */
+static void
+test_direct_4k(void)
+{
+    char dir[128], path[160], cmd[256];
+    struct loop l = loop_over("dio4k");
+    (void)snprintf(dir, sizeof(dir), "%s/mntd", bu_dir);
+    (void)snprintf(path, sizeof(path), "%s/store", dir);
+    (void)snprintf(cmd, sizeof(cmd), "mkfs.ext4 -q -F %s >/dev/null 2>&1", l.dev);
+    (void)mkdir(dir, 0700);
+    if (ioctl(l.fd, LOOP_SET_BLOCK_SIZE, 4096ul) != 0 || system(cmd) != 0 ||
+        mount(l.dev, dir, "ext4", 0, "") != 0) {
+        printf("(no mount) ");
+        loop_end(&l);
+        return;
+    }
+    bu_touch(path);
+    CU_ASSERT_EQUAL(truncate(path, 4 * MIB), 0);
+    struct backend *be = bu_open("fileio", path, true, NULL);
+    struct be_info in;
+    be_info(be, &in);
+    CU_ASSERT_EQUAL(in.block_size, 512);
+    uint8_t *model = calloc(1, 4 * MIB), *p = bu_mem(MIB, 3), *q = bu_mem(MIB, 4);
+    uint32_t x = 99;
+    for (int i = 0; i < 300; i++) {
+        x = x * 1664525u + 1013904223u;
+        uint64_t unit = i % 2 == 0 ? 512 : 4096;
+        uint64_t len = unit * (1 + (x >> 8) % 16), off = (x >> 12) % (4 * MIB - len) / unit * unit;
+        CU_ASSERT_EQUAL(bu_do(be, IO_WRITE, off, p + (x >> 5) % 8 * 4096, len, 0), 0);
+        memcpy(model + off, p + (x >> 5) % 8 * 4096, len);
+        uint64_t from = off / 4096 * 4096, n = (off + len + 4095) / 4096 * 4096 - from;
+        CU_ASSERT_EQUAL(bu_do(be, IO_READ, from, q, n, 0), 0); /* direct */
+        CU_ASSERT_EQUAL(memcmp(q, model + from, n), 0);
+        CU_ASSERT_EQUAL(bu_do(be, IO_READ, off, q, len, 0), 0);
+        CU_ASSERT_EQUAL(memcmp(q, model + off, len), 0);
+    }
+    CU_ASSERT_EQUAL(bu_do(be, IO_FLUSH, 0, NULL, 0, 0), 0);
+    bu_close(be);
+    for (int i = 0; i < 100 && umount(dir) != 0; i++)
+        bu_turn_ms(5);
+    free(model);
+    free(p);
+    free(q);
     loop_end(&l);
 }
 
@@ -345,6 +394,7 @@ main(void)
         {"block sizes", test_block_sizes},
         {"in use: loop, twice, mounted", test_in_use},
         {"FUA on a full ext4", test_full_ext4},
+        {"O_DIRECT on sectors of 4096, blocks of 512", test_direct_4k},
         {"grow and shrink", test_grow},
         {"vanish, another, back", test_vanish},
         {"read-only device", test_read_only},

@@ -69,10 +69,8 @@ static int
 script_open(struct backend *be)
 {
     struct fdio *f = be->priv;
-    struct be_info in = {.size = 64 * MIB,
-                         .block_size = 512,
-                         .mem_align = 1,
-                         .caps = BE_CAP_DISCARD | BE_CAP_ZERO};
+    struct be_info in = {
+        .size = 64 * MIB, .block_size = 512, .mem_align = 1, .caps = BE_CAP_DISCARD | BE_CAP_ZERO};
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC), fd2 = open("/dev/null", O_RDWR | O_CLOEXEC);
     atomic_store(&f->usable, in.size);
     fdio_attach(f, &(struct fdio_fd){.fd = fd, .buffered = fd2, .dio_off = 4096, .dio_mem = 512});
@@ -121,8 +119,7 @@ script(unsigned n, const int *answers)
         answer[i] = answers[i];
 }
 
-#define SCRIPT(...)                                                                               \
-    script(sizeof((int[]){__VA_ARGS__}) / sizeof(int), (int[]){__VA_ARGS__})
+#define SCRIPT(...) script(sizeof((int[]){__VA_ARGS__}) / sizeof(int), (int[]){__VA_ARGS__})
 
 /* be_new knows no such type: the null store, with other operations. */
 static void

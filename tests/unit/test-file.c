@@ -6,11 +6,13 @@
 
 #include "tests/unit/be_unit.h"
 
+#include "base/counter.h"
+
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-/* --- data on each kind of file ------------------------------------------------------------------ */
+/* --- data on each kind of file --------------------------------------------------------------- */
 
 struct kind {
     const char *dir;
@@ -134,7 +136,43 @@ test_deep(void)
     each_kind(deep);
 }
 
-/* --- zero, discard, map ------------------------------------------------------------------------- */
+/* Where a request goes: in place on tmpfs, RWF_NOWAIT for what the page cache holds, else the
+ * engine. */
+static void
+test_where(void)
+{
+    uint8_t *p = bu_mem(64 * KIB, 1);
+    struct backend *be = bu_open("fileio", bu_file(bu_dir, "where", MIB), false, NULL);
+    uint64_t n = counter_sum(CT_DISK_SUBMITTED);
+    CU_ASSERT_EQUAL(bu_do(be, IO_WRITE, 0, p, 64 * KIB, 0), 0);
+    CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 1);
+    CU_ASSERT_EQUAL(bu_do(be, IO_READ, 0, p, 64 * KIB, 0), 0); /* alone, and cached */
+    CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 1);
+    struct bu_io w = {0}, r = {0};
+    bu_start(be, &w, IO_WRITE, 0, p, 512, 0);
+    bu_start(be, &r, IO_READ, 4096, p + 4096, 512, 0); /* not alone */
+    CU_ASSERT_EQUAL(bu_wait(&w), 0);
+    CU_ASSERT_EQUAL(bu_wait(&r), 0);
+    CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 3);
+    bu_close(be);
+    be = bu_open("fileio", bu_file(bu_dir, "where", MIB), true, NULL);
+    n = counter_sum(CT_DISK_SUBMITTED);
+    CU_ASSERT_EQUAL(bu_do(be, IO_WRITE, 0, p, 64 * KIB, 0), 0);
+    CU_ASSERT_EQUAL(bu_do(be, IO_READ, 0, p, 64 * KIB, 0), 0);
+    CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 2);
+    bu_close(be);
+    if (bu_mem_dir[0] != '\0') {
+        be = bu_open("fileio", bu_file(bu_mem_dir, "where", MIB), false, NULL);
+        n = counter_sum(CT_DISK_SUBMITTED);
+        CU_ASSERT_EQUAL(bu_do(be, IO_WRITE, 0, p, 64 * KIB, IO_FUA), 0);
+        CU_ASSERT_EQUAL(bu_do(be, IO_READ, 0, p, 64 * KIB, 0), 0);
+        CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n);
+        bu_close(be);
+    }
+    free(p);
+}
+
+/* --- zero, discard, map ---------------------------------------------------------------------- */
 
 static uint64_t
 allocated(const char *path)
@@ -235,7 +273,7 @@ test_map(void)
     each_kind(map);
 }
 
-/* --- coming and going ---------------------------------------------------------------------------- */
+/* --- coming and going ------------------------------------------------------------------------ */
 
 static void
 vanish(const struct kind *k)
@@ -345,7 +383,7 @@ test_resize(void)
     each_kind(resize);
 }
 
-/* --- who may have it ------------------------------------------------------------------------------ */
+/* --- who may have it ------------------------------------------------------------------------- */
 
 static int
 try_open(struct be_opts o, char *error, size_t size)
@@ -440,7 +478,7 @@ test_identity(void)
     bu_close(be);
 }
 
-/* --- want of space --------------------------------------------------------------------------------- */
+/* --- want of space --------------------------------------------------------------------------- */
 
 /* A limit on the size of files: the first part of a write goes, the rest is refused. */
 static void
@@ -510,6 +548,7 @@ main(void)
         {"random writes and reads", test_rw},
         {"more vectors than one call takes", test_vectors},
         {"many requests at once", test_deep},
+        {"in place, at once, or by the engine", test_where},
         {"zero and discard", test_zero},
         {"map", test_map},
         {"vanish, replaced, back", test_vanish},

@@ -18,7 +18,7 @@ with_when(const char *options)
     return text;
 }
 
-/* --- error ------------------------------------------------------------------------------------- */
+/* --- error ----------------------------------------------------------------------------------- */
 
 static void
 test_error_pattern(void)
@@ -80,7 +80,7 @@ test_error_late(void)
     bu_close(be);
 }
 
-/* --- delay ------------------------------------------------------------------------------------- */
+/* --- delay ----------------------------------------------------------------------------------- */
 
 #define DEPTH 64
 
@@ -160,7 +160,7 @@ test_hang_when(void)
     bu_close(be);
 }
 
-/* --- trace and stacks -------------------------------------------------------------------------- */
+/* --- trace and stacks ------------------------------------------------------------------------ */
 
 static void
 test_stack(void)
@@ -189,8 +189,9 @@ test_stack(void)
     char op[16], flags[8];
     int res;
     char *line = text;
-    CU_ASSERT_EQUAL(sscanf(line, "%lu %*u w%lu %15s %lu %lu %7s %d", &n, &worker, op, &off, &len,
-                           flags, &res), 7);
+    CU_ASSERT_EQUAL(
+        sscanf(line, "%lu %*u w%lu %15s %lu %lu %7s %d", &n, &worker, op, &off, &len, flags, &res),
+        7);
     CU_ASSERT_EQUAL(n, 0);
     CU_ASSERT_STRING_EQUAL(op, "write");
     CU_ASSERT_EQUAL(off, 4096);

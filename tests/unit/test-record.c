@@ -51,7 +51,7 @@ stamp(uint8_t *p, uint32_t id, uint32_t sector)
     }
 }
 
-/* --- the run ------------------------------------------------------------------------------------ */
+/* --- the run --------------------------------------------------------------------------------- */
 
 static void
 on_seen(struct io *io)
@@ -134,7 +134,7 @@ begin(const char *name, bool write_cache)
         .path = path, .block_size = 512, .write_cache = write_cache, .layers = layers});
 }
 
-/* --- what an image may hold ----------------------------------------------------------------------- */
+/* --- what an image may hold ------------------------------------------------------------------ */
 
 static bool write_cache_on;
 
@@ -214,7 +214,7 @@ replay_at(uint64_t cut, uint64_t seed)
     (void)snprintf(c, sizeof(c), "%" PRIu64, cut);
     (void)snprintf(s, sizeof(s), "%" PRIu64, seed);
     char *argv[] = {(char *)"replay", log_path, base_path, image_path, (char *)"--cut", c,
-                    (char *)"--seed", s, NULL};
+                    (char *)"--seed", s,        NULL};
     CU_ASSERT_EQUAL(replay_main(8, argv), 0);
 }
 
@@ -235,7 +235,7 @@ check_image(uint64_t cut, uint64_t seed)
     }
 }
 
-/* --- cases ---------------------------------------------------------------------------------------- */
+/* --- cases ----------------------------------------------------------------------------------- */
 
 static void
 random_cuts(uint32_t seed, bool write_cache)
@@ -308,7 +308,8 @@ test_log_goes_on(void)
     run(be, 100);
     bu_close(be);
     int fd = open(log_path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    struct record torn = {.magic = RECORD_MAGIC, .seq = now, .kind = RECORD_SUBMIT, .data_len = 512};
+    struct record torn = {
+        .magic = RECORD_MAGIC, .seq = now, .kind = RECORD_SUBMIT, .data_len = 512};
     CU_ASSERT_EQUAL(write(fd, &torn, sizeof(torn)), sizeof(torn));
     CU_ASSERT_EQUAL(write(fd, &torn, 10), 10);
     close(fd);
