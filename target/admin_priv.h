@@ -43,7 +43,8 @@ struct admin_req {
     void (*answer)(struct admin_req *r, json_t *reply, void *arg);
     void *answer_arg;
     bool late; /* the deadline is over: answered already */
-    bool done;
+    bool over; /* the verb has answered */
+    int refs;
     /* for the verb */
     struct model_target *target;
     unsigned tid, lun;

@@ -67,16 +67,26 @@ static const struct verb {
 /* --- answers --------------------------------------------------------------------------------------------- */
 
 static void
+req_put(struct admin_req *r)
+{
+    if (--r->refs)
+        return;
+    json_decref(r->args);
+    free(r);
+}
+
+static void
 finish(struct admin_req *r, json_t *reply)
 {
+    if (r->over)
+        log_abort("a request was answered twice");
+    r->over = true;
     if (r->late) {
         json_decref(reply); /* answered by the deadline */
     } else {
-        r->done = true;
         r->answer(r, reply, r->answer_arg);
     }
-    json_decref(r->args);
-    free(r);
+    req_put(r);
 }
 
 void
@@ -123,7 +133,7 @@ admin_fail(struct admin_req *r, enum admin_code code, const char *fmt, ...)
 void
 admin_req_timeout(struct admin_req *r)
 {
-    if (r->late || r->done)
+    if (r->late || r->over)
         return;
     r->late = true; /* the verb still has it, and frees it by its answer */
     r->answer(r, fault(AE_TIMEOUT, ""), r->answer_arg);
@@ -221,11 +231,13 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
 
     r->answer = answer;
     r->answer_arg = arg;
+    r->refs = 2; /* this function's and the answer's */
     *slot = r;
     if (!root || !json_is_object(root)) {
         r->args = json_object();
         admin_fail(r, AE_INVALID, "not a JSON object: %s", root ? "another value" : je.text);
         json_decref(root);
+        req_put(r);
         return;
     }
     int rc = json_unpack_ex(root, &je, 0, "{s:I, s:s, s:s, s?o}", "v", &v, "mode", &mode, "op", &op,
@@ -250,4 +262,5 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
             admin_fail(r, AE_INVALID, "unknown mode: %.40s", mode);
     }
     json_decref(root);
+    req_put(r);
 }

@@ -290,7 +290,7 @@ replace_lun(struct store *s)
         list_each(l, &t->luns)
         {
             if (container_of(l, struct model_lun, link)->store == s)
-                model_touch(t);
+                model_touch_luns(t);
         }
     }
     if (model_publish(on_replaced, old, err, sizeof err) < 0)

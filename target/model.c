@@ -101,7 +101,7 @@ model_target_free(struct model_target *t)
         free(l);
         apply_store_drop(s);
     }
-    node_put(t->node);
+    model_touch_luns(t);
     free(t);
 }
 
@@ -110,6 +110,14 @@ model_touch(struct model_target *t)
 {
     node_put(t->node);
     t->node = NULL;
+}
+
+void
+model_touch_luns(struct model_target *t)
+{
+    lun_map_put(t->map);
+    t->map = NULL;
+    model_touch(t);
 }
 
 struct model_rule *
@@ -172,7 +180,7 @@ model_lun_add(struct model_target *t, unsigned number, struct store *s)
         }
     }
     list_add_tail(before, &l->link);
-    model_touch(t);
+    model_touch_luns(t);
     return l;
 }
 
@@ -181,7 +189,7 @@ model_lun_del(struct model_target *t, struct model_lun *l)
 {
     list_del(&l->link);
     free(l);
-    model_touch(t);
+    model_touch_luns(t);
 }
 
 /* --- publication ----------------------------------------------------------------------------------- */
@@ -233,7 +241,7 @@ make_map(const struct model_target *t)
 }
 
 static struct tgt_node *
-make_node(const struct model_target *t, char *err, size_t errsize)
+make_node(struct model_target *t, char *err, size_t errsize)
 {
     struct acl *acl = make_acl(t, err, errsize);
     if (!acl)
@@ -250,7 +258,9 @@ make_node(const struct model_target *t, char *err, size_t errsize)
     n->max_cmds = t->max_cmds;
     n->keys = t->keys;
     n->acl = acl;
-    n->map = make_map(t);
+    if (!t->map)
+        t->map = make_map(t);
+    n->map = lun_map_get(t->map);
     return n;
 }
 

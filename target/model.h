@@ -63,6 +63,8 @@ struct model_target {
     struct list rules; /* struct model_rule, in the order given */
     struct list luns;
     struct tgt_node *node; /* as published last; NULL: must be made anew */
+    struct lun_map *map;   /* its LUNs; NULL: must be made anew. The same object as long as nothing
+                              changed: a new one is announced to initiators */
 };
 
 struct model {
@@ -84,6 +86,8 @@ unsigned model_tid_free(void); /* lowest unused, from 1 */
 void model_target_free(struct model_target *t);
 /* Something of t changed: its node is made anew at the next publish. */
 void model_touch(struct model_target *t);
+/* The same, and it is a LUN. */
+void model_touch_luns(struct model_target *t);
 
 struct model_rule *model_rule_find(const struct model_target *t, const char *text, bool is_name);
 void model_rule_add(struct model_target *t, const char *text, bool is_name);
