@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buf.h"
+
 #define LEN24_MAX 16777215u /* 2^24 - 1 */
 
 static const struct key_word digest_words[] = {
@@ -95,7 +97,7 @@ static const struct key_def defs[KEY_COUNT] = {
         .name = "MaxRecvDataSegmentLength", .section = "13.12", .type = KT_NUM,
         .rule = KR_DECLARE, .from = KF_BOTH, .phases = KP_OPERATIONAL | KP_FFP,
         .scope = KS_CONNECTION, .settable = true,
-        .min = 512, .max = LEN24_MAX, .def = 8192, .ours = 262144, .lo = 512, .hi = LEN24_MAX },
+        .min = 512, .max = LEN24_MAX, .def = 8192, .ours = 262144, .lo = 512, .hi = BUF_MAX },
     [KEY_MAX_BURST] = {
         .name = "MaxBurstLength", .section = "13.13", .type = KT_NUM, .rule = KR_MIN,
         .from = KF_BOTH, .phases = KP_OPERATIONAL, .scope = KS_SESSION,

@@ -462,7 +462,6 @@ respond(struct conn *c)
         fill_result(l);
         l->stage = LG_ESTABLISHING;
         c->discovery = l->res.discovery;
-        rx_pause(c, RX_PAUSE_LOGIN);
         sess_establish(c, &l->res);
         return KEEP;
     }
@@ -552,6 +551,5 @@ login_established(struct conn *c, enum login_status status)
     counter_add(CT_LOGIN_OK, 1);
     log_success(c);
     login_free(c);
-    conn_event(c, CE_LOGGED_IN);
-    rx_resume(c, RX_PAUSE_LOGIN);
+    conn_event(c, CE_LOGGED_IN); /* reading goes on */
 }

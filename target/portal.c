@@ -122,7 +122,6 @@ hand_over(struct portal *p, int fd, const struct sockaddr_storage *peer)
     struct accepted *a = xmalloc(sizeof *a);
     *a = (struct accepted){.fd = fd, .peer = *peer, .local = local};
     atomic_fetch_add_explicit(&on_the_way, 1, memory_order_relaxed);
-    counter_add(CT_CONN_ACCEPTED, 1);
     worker_post(worker_at(pt.next_worker++ % n), on_accepted, a);
 }
 
