@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * UNMAP (SBC-3 5.28), WRITE SAME (5.45 to 5.47) and GET LBA STATUS (5.6).  Called by dispatch on
- * the command's worker.
+ * the command's worker, which has refused what thin provisioning would be needed for and is not
+ * there (OP_THIN, OP_UNMAP_BIT), and anchoring.
  *
  * Ranges may be large: they are worked off in steps, each one backend request, so that a command
  * can be aborted between them and holds no more memory than one step needs.  Discarding backends
@@ -138,14 +139,6 @@ void
 sbc_unmap(struct scsi_cmd *cmd)
 {
     worker_assert_owner(cmd->w);
-    if (!lun_is_thin(cmd->lu)) {
-        scsi_fail(cmd, SENSE_INVALID_OPCODE, FIELD_BYTE(0));
-        return;
-    }
-    if ((cmd->cdb[1] & 0x01) != 0) { /* ANCHOR; ANC_SUP is 0 */
-        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 0));
-        return;
-    }
     if (cmd->alloc_len == 0) {
         scsi_good(cmd);
         return;
@@ -171,7 +164,7 @@ sbc_unmap(struct scsi_cmd *cmd)
 /* --- WRITE SAME
  * ----------------------------------------------------------------------------------- */
 
-enum { WS_NDOB = 0x01, WS_LBDATA = 0x02, WS_PBDATA = 0x04, WS_UNMAP = 0x08, WS_ANCHOR = 0x10 };
+enum { WS_NDOB = 0x01, WS_UNMAP = 0x08 };
 
 static bool
 all_zero(const uint8_t *p, uint32_t n)
@@ -213,39 +206,19 @@ ws_pull(struct scsi_cmd *cmd)
     scsi_pull(cmd, 0, cmd->lu->block_size, ws_block);
 }
 
-static bool
-ws_cdb_ok(struct scsi_cmd *cmd, uint8_t flags)
-{
-    uint32_t bad = NO_FIELD;
-
-    if ((flags & WS_ANCHOR) != 0)
-        bad = FIELD(1, 4);
-    else if ((flags & WS_PBDATA) != 0)
-        bad = FIELD(1, 2);
-    else if ((flags & WS_LBDATA) != 0)
-        bad = FIELD(1, 1);
-    else if ((flags & WS_UNMAP) != 0 && !lun_is_thin(cmd->lu))
-        bad = FIELD(1, 3);
-    else if (cmd->nblk == 0 /* WSNZ=1 */ ||
-             cmd->nblk > SBC_MAX_WRITE_SAME_BYTES >> cmd->lu->block_shift)
-        bad = FIELD_BYTE(cmd->op->nblk.off);
-    if (bad == NO_FIELD)
-        return true;
-    scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, bad);
-    return false;
-}
-
 void
 sbc_write_same(struct scsi_cmd *cmd)
 {
     struct be_info info;
 
     worker_assert_owner(cmd->w);
-    uint8_t flags = cmd->cdb[1] & 0x1f;
-    bool no_data = cmd->op->cdb_len == 16 && (flags & WS_NDOB) != 0;
+    bool no_data = cmd->op->cdb_len == 16 && (cmd->cdb[1] & WS_NDOB) != 0;
 
-    if (!ws_cdb_ok(cmd, flags))
+    if (cmd->nblk == 0 /* WSNZ=1 */ ||
+        cmd->nblk > SBC_MAX_WRITE_SAME_BYTES >> cmd->lu->block_shift) {
+        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(cmd->op->nblk.off));
         return;
+    }
     cmd->scratch[DESC] = cmd->scratch[DESC_N] = 0;
     cmd->pos = sbc_bytes(cmd, cmd->lba);
     cmd->end = cmd->pos + sbc_bytes(cmd, cmd->nblk);
@@ -397,10 +370,6 @@ sbc_get_lba_status(struct scsi_cmd *cmd)
     _Static_assert(EXTENTS_MAX * sizeof(struct io_extent) <= BUF_MIN, "extents fit their part");
 
     worker_assert_owner(cmd->w);
-    if (cmd->lba >= lun_nblocks(cmd->lu)) {
-        scsi_fail_info(cmd, SENSE_LBA_OUT_OF_RANGE, cmd->lba);
-        return;
-    }
     if (scsi_buffer(cmd, 2 * BUF_MIN, gls_ask))
         gls_ask(cmd);
 }

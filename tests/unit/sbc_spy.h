@@ -37,6 +37,12 @@ static struct {
     struct io *io;
 } spy_hold = {.op = -1};
 
+/* Answers IO_MAP with these instead of asking, when n is not 0. */
+static struct {
+    struct io_extent ext[8];
+    unsigned n;
+} spy_map;
+
 void __real_be_submit(struct backend *be, struct io *io);
 void __wrap_be_submit(struct backend *be, struct io *io);
 
@@ -51,6 +57,12 @@ __wrap_be_submit(struct backend *be, struct io *io)
         spy_bad.hits++;
         io->fail_offset = spy_bad.at;
         io_complete_later(io, spy_bad.res);
+        return;
+    }
+    if (io->op == IO_MAP && spy_map.n != 0) {
+        memcpy(io->ext, spy_map.ext, spy_map.n * sizeof spy_map.ext[0]);
+        io->ext_n = spy_map.n;
+        io_complete_later(io, 0);
         return;
     }
     if (spy_hold.op == (int)io->op && spy_hold.io == NULL) {
@@ -69,6 +81,7 @@ spy_reset(void)
     spy_bad.hits = 0;
     spy_hold.op = -1;
     spy_hold.io = NULL;
+    spy_map.n = 0;
 }
 
 static inline void

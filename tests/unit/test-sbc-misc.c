@@ -109,6 +109,21 @@ test_capacity_flags(void)
     CU_ASSERT_EQUAL(in[12], 0);
     CU_ASSERT_EQUAL(in[13], 3);          /* 8 logical blocks a physical one */
     CU_ASSERT_EQUAL(get_be16(in + 14), 0xc000); /* LBPME, LBPRZ, lowest aligned LBA 0 */
+    /* PMI (SBC-2): an LBA needs it */
+    fake_run(&f, &c, CDB(0x25, 0, 0, 0, 0, 9, 0, 0, 1, 0), in, 8, NULL, 0);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    CU_ASSERT_EQUAL(get_be32(in), STORE / 512 - 1);
+    fake_release(&c);
+    fake_run(&f, &c, CDB(0x25, 0, 0, 0, 0, 9, 0, 0, 0, 0), in, 8, NULL, 0);
+    CU_ASSERT(fake_failed(&c, 5, 0x2400));
+    fake_release(&c);
+    fake_run(&f, &c, CDB(0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 32, 1, 0), in, 32, NULL, 0);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    CU_ASSERT_EQUAL(get_be64(in), STORE / 512 - 1);
+    fake_release(&c);
+    fake_run(&f, &c, CDB(0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 32, 0, 0), in, 32, NULL, 0);
+    CU_ASSERT(fake_failed(&c, 5, 0x2400));
+    fake_release(&c);
     shut(&f);
 }
 
@@ -239,6 +254,8 @@ test_prefetch(void)
             flush(&f, &c, ops[i], immed, n - 1, 1);
             CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
             flush(&f, &c, ops[i], immed, n - 3, 0); /* 0: to the end */
+            CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+            flush(&f, &c, ops[i], immed, n, 0); /* nothing left */
             CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
             flush(&f, &c, ops[i], immed, 0, 0); /* all: no more than is worth it */
             CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);

@@ -518,6 +518,16 @@ test_null(void)
     for (unsigned i = 0; i < 3 * MIB; i += 511)
         CU_ASSERT_EQUAL(rbuf[i], 0);
     CU_ASSERT_EQUAL(atomic_load(&f.budget.used), 0);
+    spy_spoil(IO_READ_REF, 9 * 512, -EOPNOTSUPP); /* lent no more: read instead */
+    do_read(&f, &c, 0x88, 0, 7, 6144, 3 * MIB);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    CU_ASSERT_EQUAL(c.in_len, 3 * MIB);
+    CU_ASSERT_EQUAL(spy_count(IO_READ), 3);
+    spy_spoil(IO_READ_REF, 9 * 512, -EIO);
+    do_read(&f, &c, 0x88, 0, 7, 6144, 3 * MIB);
+    CU_ASSERT(fake_failed(&c, 3, 0x1100));
+    CU_ASSERT_EQUAL(fake_sense(&c).info, 9);
+    spy_reset();
     /* lent memory is given back when the command is aborted while it is being sent */
     struct cdb d = cdb_block(0x88, 0, 0, 6144);
     fake_init(&f, &c, d.b, d.len, rbuf, 3 * MIB, NULL, 0);

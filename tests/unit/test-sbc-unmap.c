@@ -597,6 +597,55 @@ test_status_many(void)
     shut(&f);
 }
 
+/* Runs of the file system that do not end on blocks: deallocated is only what wholly is. */
+static void
+test_status_odd(void)
+{
+    struct fake f;
+    struct fcmd c;
+    uint32_t n = (uint32_t)(STORE / 4096);
+
+    open_file(&f, 4096, true, false);
+    /* hole to 3.5 blocks, data to 4.25, hole to 8, data to 8.5, hole to 8.75, data, hole */
+    spy_map.ext[0] = (struct io_extent){7 * 2048, false};
+    spy_map.ext[1] = (struct io_extent){3 * 1024, true};
+    spy_map.ext[2] = (struct io_extent){15 * 1024, false};
+    spy_map.ext[3] = (struct io_extent){2048, true};
+    spy_map.ext[4] = (struct io_extent){1024, false};
+    spy_map.ext[5] = (struct io_extent){5 * 1024, true};
+    spy_map.ext[6] = (struct io_extent){STORE - 10 * 4096, false};
+    spy_map.n = 7;
+    lba_status(&f, &c, 0, 4096);
+    CU_ASSERT_EQUAL(get_be32(status), 4 + 5 * 16);
+    CU_ASSERT(is_desc(0, 0, 3, 1));
+    CU_ASSERT(is_desc(1, 3, 2, 0));
+    CU_ASSERT(is_desc(2, 5, 3, 1));
+    CU_ASSERT(is_desc(3, 8, 2, 0));
+    CU_ASSERT(is_desc(4, 10, n - 10, 1));
+    /* neighbours of one kind are one run; what was not learned is not said */
+    spy_map.ext[0] = (struct io_extent){4096, true};
+    spy_map.ext[1] = (struct io_extent){8192, true};
+    spy_map.ext[2] = (struct io_extent){4096, false};
+    spy_map.ext[3] = (struct io_extent){8192, false};
+    spy_map.ext[4] = (struct io_extent){1024, true};
+    spy_map.n = 5;
+    lba_status(&f, &c, 7, 4096);
+    CU_ASSERT_EQUAL(get_be32(status), 4 + 2 * 16);
+    CU_ASSERT(is_desc(0, 7, 3, 0));
+    CU_ASSERT(is_desc(1, 10, 3, 1));
+    /* less than a block was learned */
+    spy_map.ext[0] = (struct io_extent){1024, false};
+    spy_map.n = 1;
+    lba_status(&f, &c, 7, 4096);
+    CU_ASSERT_EQUAL(get_be32(status), 4 + 16);
+    CU_ASSERT(is_desc(0, 7, 1, 0));
+    spy_spoil(IO_MAP, 7 * 4096, -EIO);
+    lba_status(&f, &c, 7, 4096);
+    CU_ASSERT_EQUAL(c.c.status, SAM_CHECK);
+    CU_ASSERT_EQUAL(c.in_len, 0);
+    shut(&f);
+}
+
 /* Runs beyond 32 bits of blocks; a fully provisioned unit has all blocks mapped. */
 static void
 test_status_large(void)
@@ -639,6 +688,7 @@ main(void)
         {"WRITE SAME errors", test_same_errors},
         {"GET LBA STATUS", test_status},
         {"GET LBA STATUS of many runs", test_status_many},
+        {"GET LBA STATUS of odd runs", test_status_odd},
         {"GET LBA STATUS of large runs", test_status_large},
     };
 
