@@ -296,7 +296,7 @@ init_private(struct scsi_cmd *cmd)
     cmd->pos = cmd->end = 0;
     cmd->phase = PH_RUNNING;
     cmd->park_why = PARK_NONE;
-    cmd->is_orphan = cmd->lent = false;
+    cmd->is_orphan = cmd->lent = cmd->holds_range = false;
     memset(cmd->scratch, 0, sizeof cmd->scratch);
     list_init(&cmd->link);
     list_init(&cmd->parkq);

@@ -233,6 +233,7 @@ struct scsi_cmd {
     uint32_t scratch[8];
     struct list waiters; /* task management functions that wait for the end */
     struct list orphan;  /* lun->orphan_cmds, under lun->lock */
+    bool holds_range;    /* it is in there */
     struct budget *held_from; /* whose `budgeted` bytes they are */
     struct mode_change *change; /* MODE SELECT that is being made durable */
 };

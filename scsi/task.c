@@ -78,7 +78,7 @@ on_end(struct deferred *d)
     struct scsi_cmd *cmd = container_of(d, struct scsi_cmd, later);
     struct list waiters;
 
-    if (list_is_linked(&cmd->orphan))
+    if (cmd->holds_range)
         orphan_del(cmd);
     if (cmd->is_orphan)
         worker_orphan_del(cmd->w, &cmd->parkq);
@@ -200,6 +200,7 @@ orphan_add(struct scsi_cmd *cmd)
 {
     struct lun *lun = cmd->lu;
 
+    cmd->holds_range = true;
     pthread_mutex_lock(&lun->lock);
     list_add_tail(&lun->orphan_cmds, &cmd->orphan);
     atomic_fetch_add_explicit(&lun->orphans, 1, memory_order_release);
@@ -212,6 +213,7 @@ orphan_del(struct scsi_cmd *cmd)
     struct lun *lun = cmd->lu;
     struct worker *last = NULL;
 
+    cmd->holds_range = false;
     pthread_mutex_lock(&lun->lock);
     list_del(&cmd->orphan);
     atomic_fetch_sub_explicit(&lun->orphans, 1, memory_order_release);

@@ -19,12 +19,14 @@ gate_shut(void)
     int fd = open(gate, O_CREAT | O_WRONLY, 0600);
     CU_ASSERT_FATAL(fd >= 0);
     close(fd);
+    usleep(2000); /* the layer looks once a millisecond */
 }
 
 static void
 gate_open(void)
 {
     unlink(gate);
+    usleep(2000);
 }
 
 /* how: "stuck" (cancelling does not help) or "hang" (it does). */

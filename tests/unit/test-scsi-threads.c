@@ -217,6 +217,7 @@ gate_shut(void)
     int fd = open(gate, O_CREAT | O_WRONLY, 0600);
     CU_ASSERT_FATAL(fd >= 0);
     close(fd);
+    usleep(2000); /* the layer looks once a millisecond */
 }
 
 static void
