@@ -11,7 +11,7 @@ import inspect
 
 from lib import pdu as P
 from lib import scsi
-from lib.evtgt import Daemon, IQN, Lun, Target, Tgtd
+from lib.evtgt import Daemon, Failed, IQN, Lun, Target, Tgtd
 from lib.iscsi import Closed, Conn, LoginFailed, Session, Silent, text  # noqa: F401
 
 ROWS = []
@@ -83,6 +83,11 @@ class Env:
             self.cleanup()
             if ends:
                 self.d.stop()
+        except Exception as e:
+            bad = self.d.report() if self.d.proc else None
+            if bad:
+                raise Failed("daemon reports: %s; then: %s" % (bad, e)) from e
+            raise
         finally:
             self.d.cleanup()
 

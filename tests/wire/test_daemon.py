@@ -207,7 +207,7 @@ def capacity_grows(env):
             ua(s, 0, 6, 0x2A, 9, 12)
             s.run(scsi.TEST_UNIT_READY, lun=0).good()
             assert capacity(s) == 8 * MIB // BLK
-            s.run(scsi.TEST_UNIT_READY, lun=1).good() if s is b else None
+            s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
         data = scsi.pattern(BLK, 40)
         a.run(scsi.write10(8 * MIB // BLK - 1, 1), write=data, lun=0).good()
         t = b.run(scsi.read10(8 * MIB // BLK - 1, 1), read=BLK, lun=0).good()
@@ -237,6 +237,7 @@ def luns_come_and_go(env, case):
             a.nop()
             return
         s = env.session(**SOLICITED)
+        s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
         w, r2t, data = write_waiting(s, 1)
         d.iscsi("--op", "delete", "--mode", "logicalunit", "--tid", t, "--lun", "1", "--force")
         assert 1 not in luns(a)
@@ -300,7 +301,9 @@ def hanging_store(env):
         s.conn.expect_close(3)
         n.run_ua(scsi.read10(0, 1), read=BLK, lun=1).good()
         assert time.monotonic() - began < 3, "reinstatement is slow"
+        n.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
         n.start(scsi.read10(0, 1), read=BLK, lun=0)
+        n.quiet(0.2)
         began = time.monotonic()
         d.iscsi("--op", "delete", "--mode", "logicalunit", "--tid", tid(env, DISK), "--lun", "0",
                 "--force")
@@ -398,7 +401,9 @@ def offline_and_ready(env):
         assert login_status(env, initiator=IQN + "late") == 0
         try:
             s.run_ua(scsi.read10(0, 1), read=BLK, lun=0).good()
-        except Closed:
+        except (Closed, AssertionError):
+            assert s.asyncs and s.asyncs[0].event in (1, 2, 3), "closed without an Async Message"
+            s.conn.expect_close(5)
             s = env.session()
         assert bytes(s.run(scsi.inquiry(255, 0x83), read=255, lun=0).good().data) == ids
 

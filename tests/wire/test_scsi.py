@@ -159,7 +159,7 @@ def announced_is_done(env):
         if op == 0x93 and lbpws:
             assert works
             s.run(scsi.write_same16(8, 1, 8), write=zero, lun=env.lun0).good()
-    if ws_max and ws_max < 0xFFFFFFFF:
+    if ws_max and ws_max < 16 * MIB // BLK:
         t = s.run(scsi.write_same16(0, ws_max + 1), write=zero, lun=env.lun0)
         t.check(5, 0x24)
 
