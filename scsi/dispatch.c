@@ -11,10 +11,9 @@
 
 #include <string.h>
 
-#include "base/counter.h"
 #include "base/worker.h"
 
-/* --- the unit ------------------------------------------------------------------------------------ */
+/* --- the unit -------------------------------------------------------------------------------- */
 
 enum unit { UNIT_MAPPED, UNIT_WLUN, UNIT_ABSENT };
 
@@ -34,7 +33,7 @@ find_unit(struct scsi_cmd *cmd)
     return lun_is_wlun(cmd->lun) ? UNIT_WLUN : UNIT_ABSENT;
 }
 
-/* --- the row ---------------------------------------------------------------------------------------- */
+/* --- the row --------------------------------------------------------------------------------- */
 
 static bool
 has_service_action(const struct scsi_op *op)
@@ -110,7 +109,7 @@ decode(struct scsi_cmd *cmd, const struct scsi_op *op)
     }
 }
 
-/* --- state of the unit and the nexus ------------------------------------------------------------------ */
+/* --- state of the unit and the nexus --------------------------------------------------------- */
 
 static void
 refresh_verdict(struct nexus *nx)
@@ -201,7 +200,7 @@ check_range(struct scsi_cmd *cmd, const struct scsi_op *op)
     return true;
 }
 
-/* --- data: what the CDB describes, against what the initiator expects ---------------------------------- */
+/* --- data: what the CDB describes, against what the initiator expects ------------------------ */
 
 static uint64_t
 described_blocks(const struct scsi_cmd *cmd, const struct scsi_op *op)
@@ -242,15 +241,15 @@ check_data(struct scsi_cmd *cmd, const struct scsi_op *op)
     if (cmd->exp_out >= cmd->xfer_out)
         return true;
 
-    bool can_cut = (op->flags & OP_BLOCKS) && cmd->exp_out != 0 &&
-                   cmd->exp_out % cmd->lu->block_size == 0;
+    bool can_cut =
+        (op->flags & OP_BLOCKS) && cmd->exp_out != 0 && cmd->exp_out % cmd->lu->block_size == 0;
     if (can_cut)
         return true;
     scsi_fail(cmd, SENSE_INVALID_IU_FIELD, NO_FIELD);
     return false;
 }
 
-/* --- submit -------------------------------------------------------------------------------------------- */
+/* --- submit ---------------------------------------------------------------------------------- */
 
 static void
 on_params_in(struct scsi_cmd *cmd)
@@ -322,7 +321,6 @@ void
 scsi_submit(struct scsi_cmd *cmd)
 {
     worker_assert_owner(cmd->w);
-    counter_add(CT_SCSI_CMDS, 1);
     init_private(cmd);
     cmd->itn->refs++;
 

@@ -12,7 +12,7 @@
 #include "base/pool.h"
 #include "base/worker.h"
 
-/* --- I_T_L nexuses -------------------------------------------------------------------------------- */
+/* --- I_T_L nexuses --------------------------------------------------------------------------- */
 
 static struct nexus *
 nexus_new(struct itn *itn, const struct lun_map_entry *e, unsigned ua)
@@ -70,8 +70,7 @@ budget_move(struct scsi_cmd *cmd)
 static void
 abort_all(struct list *tasks, bool session_dies)
 {
-    list_each(it, tasks)
-    {
+    list_each(it, tasks) {
         struct scsi_cmd *cmd = container_of(it, struct scsi_cmd, link);
         scsi_abort(cmd); /* ends later: the list does not change under us */
         if (!session_dies)
@@ -111,7 +110,7 @@ itn_nexus(const struct itn *itn, uint16_t number)
     return lo < itn->nnx && itn->nx[lo]->number == number ? itn->nx[lo] : NULL;
 }
 
-/* --- I_T nexuses ------------------------------------------------------------------------------------ */
+/* --- I_T nexuses ----------------------------------------------------------------------------- */
 
 /* Takes over from the nexuses there are what the new map keeps. */
 static void

@@ -14,7 +14,7 @@
 #include "base/pool.h"
 #include "scsi/priv.h"
 
-/* --- checks ---------------------------------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------------------- */
 
 static bool
 is_ascii_field(const char *s)
@@ -96,7 +96,7 @@ record_name(const struct lun_ident *id)
     return xstrdup(name);
 }
 
-/* --- life -------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 struct lun *
 lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsize)
@@ -167,7 +167,7 @@ lun_conf_copy(struct lun *lun, struct lun_conf *out)
     pthread_mutex_unlock(&lun->lock);
 }
 
-/* --- live changes -------------------------------------------------------------------------------------- */
+/* --- live changes ---------------------------------------------------------------------------- */
 
 static void
 bump(struct lun *lun)
@@ -262,8 +262,7 @@ lun_reset_state(struct lun *lun, const struct itn *by)
     lun->reserved_by = NULL;
     lun->prevent = 0;
     atomic_store(&lun->stopped, false);
-    list_each(it, &lun->nexuses)
-    {
+    list_each(it, &lun->nexuses) {
         struct nexus *nx = container_of(it, struct nexus, on_lun);
         nx->prevent = false;
         if (nx->itn != by)
@@ -286,7 +285,7 @@ lun_forget_nexus(struct lun *lun, struct nexus *nx)
     }
 }
 
-/* --- state ------------------------------------------------------------------------------------------------ */
+/* --- state ----------------------------------------------------------------------------------- */
 
 static uint32_t
 not_ready(uint16_t asc)
@@ -299,8 +298,7 @@ lun_not_ready(struct lun *lun)
 {
     if (!atomic_load_explicit(&lun->online, memory_order_relaxed))
         return not_ready(0x0412); /* offline */
-    if (be_state(lun->be) != BE_READY ||
-        atomic_load_explicit(&lun->misfit, memory_order_relaxed)) {
+    if (be_state(lun->be) != BE_READY || atomic_load_explicit(&lun->misfit, memory_order_relaxed)) {
         pthread_mutex_lock(&lun->lock);
         bool removable = lun->conf.removable;
         pthread_mutex_unlock(&lun->lock);

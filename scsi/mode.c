@@ -20,7 +20,7 @@
 #include "base/worker.h"
 #include "scsi/priv.h"
 
-/* --- the pages ---------------------------------------------------------------------------------------- */
+/* --- the pages ------------------------------------------------------------------------------- */
 
 #define PAGE_MAX 32
 
@@ -37,7 +37,7 @@ static const struct mode_page mode_pages[] = {
     /* control, SPC-4 7.5.6: TST=001b, QUEUE ALGORITHM MODIFIER=1 (simple tasks are reordered) */
     {0x0a, 0x00, 12, {0x0a, 0x0a, 0x20, 0x10}},
     {0x0a, 0x01, 32, {0x4a, 0x01, 0x00, 0x1c}}, /* control extension, SPC-4 7.5.7 */
-    {0x1c, 0x00, 12, {0x1c, 0x0a, 0x08}}, /* informational exceptions, SPC-4 7.5.9: DEXCPT */
+    {0x1c, 0x00, 12, {0x1c, 0x0a, 0x08}},       /* informational exceptions, SPC-4 7.5.9: DEXCPT */
 };
 #define N_PAGES (sizeof mode_pages / sizeof mode_pages[0])
 
@@ -108,7 +108,7 @@ page_code_exists(uint8_t page)
     return page == 0x3f || page_find(page, 0) != NULL;
 }
 
-/* --- effect ------------------------------------------------------------------------------------------------ */
+/* --- effect ---------------------------------------------------------------------------------- */
 
 void
 mode_publish(struct lun *lun, const struct mode_values *v)
@@ -119,7 +119,7 @@ mode_publish(struct lun *lun, const struct mode_values *v)
     atomic_fetch_add_explicit(&lun->generation, 1, memory_order_release);
 }
 
-/* --- the saved record: what was saved, and what the configuration said then ------------------------------------ */
+/* --- the saved record: what was saved, and what the configuration said then ------------------ */
 
 #define RECORD_LEN 8
 
@@ -148,14 +148,12 @@ void
 mode_load(struct lun *lun)
 {
     void *rec = NULL;
-    int64_t n = lun->cstore != NULL
-                    ? cstore_read(lun->cstore, lun->mode_record, &rec)
-                    : 0;
+    int64_t n = lun->cstore != NULL ? cstore_read(lun->cstore, lun->mode_record, &rec) : 0;
 
     lun->saved = lun->def;
     if (n == RECORD_LEN && memcmp(rec, "mode01", 6) == 0) {
         uint8_t def = ((uint8_t *)rec)[7], val = ((uint8_t *)rec)[6];
-        uint8_t keep = (uint8_t)~(def ^ pack(&lun->def)); /* 1: not changed since */
+        uint8_t keep = (uint8_t) ~(def ^ pack(&lun->def)); /* 1: not changed since */
         lun->saved = unpack((uint8_t)((val & keep) | (pack(&lun->def) & (uint8_t)~keep)));
     } else if (n > 0) {
         log_event(LL_WARN, LA_SCSI, "mode-record-bad name=%s", lun->mode_record);
@@ -164,7 +162,7 @@ mode_load(struct lun *lun)
     mode_publish(lun, &lun->saved);
 }
 
-/* --- MODE SENSE ----------------------------------------------------------------------------------------------------- */
+/* --- MODE SENSE ------------------------------------------------------------------------------ */
 
 enum { PC_CURRENT, PC_CHANGEABLE, PC_DEFAULT, PC_SAVED };
 
@@ -308,7 +306,7 @@ mode_sense(struct scsi_cmd *cmd)
     scsi_data_in(cmd, (uint32_t)w.len);
 }
 
-/* --- MODE SELECT: making a change durable, then public ------------------------------------------------------------------ */
+/* --- MODE SELECT: making a change durable, then public --------------------------------------- */
 
 struct mode_change {
     struct scsi_cmd *cmd; /* NULL: aborted meanwhile */
@@ -438,7 +436,7 @@ change_start(struct scsi_cmd *cmd, const struct mode_values *v, bool save)
         change_save(mc);
 }
 
-/* --- MODE SELECT: validation ----------------------------------------------------------------------------------------------- */
+/* --- MODE SELECT: validation ----------------------------------------------------------------- */
 
 static bool
 bad_parameter(struct scsi_cmd *cmd, uint32_t field)

@@ -178,7 +178,7 @@ scsi_op_is_offered(const struct scsi_op *op, struct lun *lun)
     return !(op->flags & OP_THIN) || lun_is_thin(lun);
 }
 
-/* --- documentation --------------------------------------------------------------------------------- */
+/* --- documentation --------------------------------------------------------------------------- */
 
 void
 scsi_ops_dump(void (*line)(const char *s, void *arg), void *arg)

@@ -19,38 +19,39 @@
 #include "base/cur.h"
 #include "scsi/scsi.h"
 
-/* --- the opcode table (scsi/ops.c) ------------------------------------------------------------- */
+/* --- the opcode table (scsi/ops.c) ----------------------------------------------------------- */
 
 enum op_dir { DIR_NONE, DIR_IN, DIR_OUT };
 
 /* What a RESERVE(6/10) of another nexus does to it (SPC-2 table "commands allowed"); later
  * persistent reservations use the same column. */
 enum op_resv {
-    RESV_ALWAYS,    /* allowed: INQUIRY, REPORT LUNS, REQUEST SENSE, ... */
-    RESV_READ,      /* reads the medium */
-    RESV_WRITE,     /* writes the medium or changes state */
-    RESV_CONFLICT,  /* never allowed for others: RESERVE, MODE SELECT, ... */
-    RESV_RELEASE,   /* RELEASE: GOOD and no effect */
-    RESV_PREVENT,   /* PREVENT ALLOW MEDIUM REMOVAL: conflicts unless it allows */
+    RESV_ALWAYS,   /* allowed: INQUIRY, REPORT LUNS, REQUEST SENSE, ... */
+    RESV_READ,     /* reads the medium */
+    RESV_WRITE,    /* writes the medium or changes state */
+    RESV_CONFLICT, /* never allowed for others: RESERVE, MODE SELECT, ... */
+    RESV_RELEASE,  /* RELEASE: GOOD and no effect */
+    RESV_PREVENT,  /* PREVENT ALLOW MEDIUM REMOVAL: conflicts unless it allows */
 };
 
 enum op_flag {
-    OP_NO_LUN = 1,      /* runs on an absent LUN too (INQUIRY, REPORT LUNS, REQUEST SENSE) */
-    OP_NO_UA = 2,       /* does not report a pending unit attention (SAM-5 5.14) */
-    OP_NOT_READY = 4,   /* runs though the backend is not ready */
-    OP_PARAM = 8,       /* DIR_OUT: parameter list of alloc_len bytes is pulled before the handler */
-    OP_BLOCKS = 16,     /* xfer = nblk * block size, moved by the handler itself */
-    OP_WRITES = 32,     /* refused with 27/00 when write protected */
-    OP_LBA_CHECK = 64,  /* lba + nblk must be within the unit (21/00) */
-    OP_PROTECT = 128,   /* byte 1 bits 7..5 RDPROTECT/WRPROTECT/VRPROTECT must be 0 (20/00->24/00) */
+    OP_NO_LUN = 1,     /* runs on an absent LUN too (INQUIRY, REPORT LUNS, REQUEST SENSE) */
+    OP_NO_UA = 2,      /* does not report a pending unit attention (SAM-5 5.14) */
+    OP_NOT_READY = 4,  /* runs though the backend is not ready */
+    OP_PARAM = 8,      /* DIR_OUT: parameter list of alloc_len bytes is pulled before the handler */
+    OP_BLOCKS = 16,    /* xfer = nblk * block size, moved by the handler itself */
+    OP_WRITES = 32,    /* refused with 27/00 when write protected */
+    OP_LBA_CHECK = 64, /* lba + nblk must be within the unit (21/00) */
+    OP_PROTECT = 128,  /* byte 1 bits 7..5 RDPROTECT/WRPROTECT/VRPROTECT must be 0 (20/00->24/00) */
     OP_IMPLICIT_HEAD = 256, /* SAM-5 8.2: INQUIRY, REPORT LUNS, REQUEST SENSE run at once */
-    OP_WLUN = 512,      /* answered by the REPORT LUNS well-known unit too */
+    OP_WLUN = 512,          /* answered by the REPORT LUNS well-known unit too */
     /* What data the CDB describes beside OP_BLOCKS; dispatch sets xfer_out by these: */
     OP_BYTCHK = 1024,    /* VERIFY: nothing, all blocks or one block by BYTCHK (SBC-3 5.33) */
     OP_ONE_BLOCK = 2048, /* WRITE SAME: one block, none with NDOB (SBC-3 5.47) */
     OP_THIN = 4096,      /* withdrawn (05/20/00, not in RSOC) unless lun_is_thin */
     OP_UNMAP_BIT = 8192, /* WRITE SAME: the UNMAP bit is withdrawn unless lun_is_thin */
-    OP_RANGE = 16384,    /* touches data blocks lba..lba+nblk (nblk 0: to the end): waits for orphans */
+    OP_RANGE =
+        16384, /* touches data blocks lba..lba+nblk (nblk 0: to the end): waits for orphans */
 };
 
 struct op_field { /* where a number lies in the CDB: len 0: nowhere */
@@ -58,11 +59,12 @@ struct op_field { /* where a number lies in the CDB: len 0: nowhere */
 };
 
 #define TYPE_DISK 1u /* bit mask of device types a row is for */
-#define SA_NONE (-1)
+#define SA_NONE   (-1)
 
 struct scsi_op {
     uint8_t opcode;
-    int16_t sa; /* service action, or SA_NONE; where it lies: CDB byte 1 bits 4..0 (bytes 8,9 for 7Fh) */
+    int16_t sa; /* service action, or SA_NONE; where it lies: CDB byte 1 bits 4..0 (bytes 8,9 for
+                   7Fh) */
     uint8_t types;
     uint8_t cdb_len;
     uint8_t usage[16]; /* CDB usage data: 1 bits may be set (SPC-4 6.31.3); byte 0 = opcode */
@@ -85,19 +87,19 @@ bool scsi_op_is_offered(const struct scsi_op *op, struct lun *lun);
 /* Exact row; or NULL with *known_opcode = another row of the same opcode (service action bad). */
 const struct scsi_op *scsi_op_find(uint8_t opcode, int sa, const struct scsi_op **known_opcode);
 
-/* --- sense (scsi/sense.c) ------------------------------------------------------------------------ */
+/* --- sense (scsi/sense.c) -------------------------------------------------------------------- */
 
 enum { /* sense keys, SPC-4 table 48 */
-    SK_NO_SENSE = 0,
-    SK_RECOVERED = 1,
-    SK_NOT_READY = 2,
-    SK_MEDIUM_ERROR = 3,
-    SK_HARDWARE_ERROR = 4,
-    SK_ILLEGAL_REQUEST = 5,
-    SK_UNIT_ATTENTION = 6,
-    SK_DATA_PROTECT = 7,
-    SK_ABORTED = 0xb,
-    SK_MISCOMPARE = 0xe,
+       SK_NO_SENSE = 0,
+       SK_RECOVERED = 1,
+       SK_NOT_READY = 2,
+       SK_MEDIUM_ERROR = 3,
+       SK_HARDWARE_ERROR = 4,
+       SK_ILLEGAL_REQUEST = 5,
+       SK_UNIT_ATTENTION = 6,
+       SK_DATA_PROTECT = 7,
+       SK_ABORTED = 0xb,
+       SK_MISCOMPARE = 0xe,
 };
 
 /* One row each in the sense table: key, asc/ascq, name. */
@@ -127,12 +129,13 @@ enum scsi_sense {
     SENSE_COUNT
 };
 
-#define NO_FIELD 0xffffffffu
+#define NO_FIELD         0xffffffffu
 /* Field pointers: byte (and bit 0..7, 8: none) of the CDB or of the parameter list. */
 #define FIELD(byte, bit) ((uint32_t)(byte) << 8 | (uint32_t)(bit))
 #define FIELD_BYTE(byte) FIELD(byte, 8)
 
-/* CHECK CONDITION and done. field: FIELD(...) or NO_FIELD. Fixed or descriptor format by D_SENSE. */
+/* CHECK CONDITION and done. field: FIELD(...) or NO_FIELD. Fixed or descriptor format by D_SENSE.
+ */
 void scsi_fail(struct scsi_cmd *cmd, enum scsi_sense s, uint32_t field);
 void scsi_fail_info(struct scsi_cmd *cmd, enum scsi_sense s, uint64_t information);
 /* Maps a backend errno: EIO->read/write error with LBA of io->fail_offset, ENOSPC/EDQUOT->27/07,
@@ -150,7 +153,8 @@ void scsi_check(struct scsi_cmd *cmd, uint8_t key, uint16_t asc);
 /* Fills status and sense without ending the command. */
 void sense_set(struct scsi_cmd *cmd, uint8_t key, uint16_t asc, bool has_info, uint64_t info,
                uint32_t field);
-/* What the unit would answer a medium access with: 0 when ready, else 02/xx/yy as key << 16 | asc. */
+/* What the unit would answer a medium access with: 0 when ready, else 02/xx/yy as key << 16 | asc.
+ */
 uint32_t lun_not_ready(struct lun *lun);
 /* A medium access failed with "not ready": key and asc by lun_not_ready. */
 void scsi_fail_not_ready(struct scsi_cmd *cmd);
@@ -168,8 +172,10 @@ bool scsi_reply(struct scsi_cmd *cmd, struct wcur *w);
  * calls next later.  Returns true when next may go on at once (buffer is in cmd->data). */
 bool scsi_buffer(struct scsi_cmd *cmd, uint32_t len, void (*next)(struct scsi_cmd *cmd));
 /* Data-out window [off, off+len) to cmd->data, then next (at once or later). */
-void scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd));
-void scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd));
+void scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len,
+               void (*next)(struct scsi_cmd *cmd));
+void scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len,
+               void (*next)(struct scsi_cmd *cmd));
 /* One backend request on cmd->io (fields op, flags, offset, len, iov set by the caller), then
  * next(cmd) with cmd->io.res; not called when the command was aborted meanwhile (done is). */
 void scsi_io(struct scsi_cmd *cmd, void (*next)(struct scsi_cmd *cmd));
@@ -186,7 +192,7 @@ void task_end(struct scsi_cmd *cmd);
 bool dispatch_recheck(struct scsi_cmd *cmd);
 void dispatch_run(struct scsi_cmd *cmd);
 
-/* --- parking (scsi/task.c) --------------------------------------------------------------------------- */
+/* --- parking (scsi/task.c) ------------------------------------------------------------------- */
 
 enum park_why { PARK_NONE, PARK_ORDER, PARK_MEMORY, PARK_RANGE, PARK_PERSIST };
 /* queue: list head on the worker, or NULL when something else resumes it. */
@@ -194,19 +200,19 @@ void scsi_park(struct scsi_cmd *cmd, struct list *queue, enum park_why why,
                void (*resume)(struct scsi_cmd *cmd));
 void scsi_unpark(struct scsi_cmd *cmd); /* resumes through the ready list, unless aborted */
 
-/* --- unit attentions (scsi/ua.c): one bit each, set from any thread, highest priority first ------------ */
+/* --- unit attentions (scsi/ua.c): one bit each, set from any thread, highest priority first --- */
 
 enum ua {
-    UA_POWER_ON,          /* 29/00 */
-    UA_LUN_RESET,         /* 29/03 */
-    UA_NEXUS_LOSS,        /* 29/07 */
-    UA_MEDIUM_CHANGED,    /* 28/00 not ready to ready */
-    UA_LUNS_CHANGED,      /* 3f/0e */
-    UA_CAPACITY_CHANGED,  /* 2a/09 */
-    UA_MODE_CHANGED,      /* 2a/01 */
-    UA_INQUIRY_CHANGED,   /* 3f/03 */
-    UA_CLEARED_BY_OTHER,  /* 2f/00 commands cleared by another initiator */
-    UA_THIN_THRESHOLD,    /* 38/07 */
+    UA_POWER_ON,         /* 29/00 */
+    UA_LUN_RESET,        /* 29/03 */
+    UA_NEXUS_LOSS,       /* 29/07 */
+    UA_MEDIUM_CHANGED,   /* 28/00 not ready to ready */
+    UA_LUNS_CHANGED,     /* 3f/0e */
+    UA_CAPACITY_CHANGED, /* 2a/09 */
+    UA_MODE_CHANGED,     /* 2a/01 */
+    UA_INQUIRY_CHANGED,  /* 3f/03 */
+    UA_CLEARED_BY_OTHER, /* 2f/00 commands cleared by another initiator */
+    UA_THIN_THRESHOLD,   /* 38/07 */
     UA_COUNT
 };
 void ua_set_lun(struct lun *lun, enum ua ua, const struct nexus *except); /* any thread */
@@ -214,7 +220,7 @@ void ua_set(struct nexus *nx, enum ua ua);
 /* Takes the most important pending one: true with key/asc for sense. Owner's thread. */
 bool ua_take(struct nexus *nx, uint16_t *asc);
 
-/* --- I_T_L nexus and unit -------------------------------------------------------------------------------- */
+/* --- I_T_L nexus and unit -------------------------------------------------------------------- */
 
 #define WLUN_REPORT_LUNS 0xc101u
 
@@ -247,17 +253,17 @@ struct nexus {
     struct lun *lun; /* reference */
     struct worker *w;
     uint16_t number;
-    struct list on_lun;  /* lun->nexuses, under lun->lock */
-    struct list tasks;   /* commands between submit and done, oldest first; owner */
-    struct list ordered; /* parked behind an ORDERED task, or ORDERED and not the oldest */
+    struct list on_lun;        /* lun->nexuses, under lun->lock */
+    struct list tasks;         /* commands between submit and done, oldest first; owner */
+    struct list ordered;       /* parked behind an ORDERED task, or ORDERED and not the oldest */
     unsigned ntasks, nordered; /* in tasks: all, ORDERED ones not done */
-    bool dead;           /* no longer mapped or session gone; freed with the last command; set
-                            under lun->lock */
-    bool prevent;        /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
-    atomic_uint ua;      /* bits of enum ua */
+    bool dead;                 /* no longer mapped or session gone; freed with the last command; set
+                                  under lun->lock */
+    bool prevent;              /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
+    atomic_uint ua;            /* bits of enum ua */
     /* cached verdict, valid while gen == lun->generation; owner */
     uint32_t gen;
-    bool conflict;       /* another nexus holds RESERVE */
+    bool conflict; /* another nexus holds RESERVE */
     bool write_protected;
     bool ready;
 };
@@ -282,9 +288,9 @@ struct lun {
     struct nexus *reserved_by; /* RESERVE(6/10) */
     struct mode_values cur, saved, def;
     struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
-    struct cstore *cstore;     /* fixed; or NULL */
-    char *mode_record;         /* name in the control store */
-    unsigned prevent;          /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
+    struct cstore *cstore;         /* fixed; or NULL */
+    char *mode_record;             /* name in the control store */
+    unsigned prevent;              /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
      * wait; paid for only while orphans != 0 */
     atomic_uint orphans;
@@ -332,7 +338,7 @@ void orphan_del(struct scsi_cmd *cmd);
 /* tmf.c: the command that ended was awaited by task management functions. */
 void tmf_waiters_notify(struct list *waiters);
 
-/* --- handlers, one file a family -------------------------------------------------------------------------- */
+/* --- handlers, one file a family ------------------------------------------------------------- */
 
 /* spc_inquiry.c, spc_vpd.c */
 void spc_inquiry(struct scsi_cmd *cmd);
@@ -368,9 +374,9 @@ void sbc_prefetch(struct scsi_cmd *cmd);   /* 10 16 */
 void sbc_start_stop(struct scsi_cmd *cmd);
 
 /* Limits announced in VPD B0 and enforced by the handlers: each truth once. */
-#define SBC_MAX_XFER_BYTES (16u * 1024 * 1024) /* MAXIMUM TRANSFER LENGTH */
-#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29)  /* in one UNMAP, all descriptors; in bytes */
-#define SBC_MAX_UNMAP_DESC 256u
+#define SBC_MAX_XFER_BYTES       (16u * 1024 * 1024) /* MAXIMUM TRANSFER LENGTH */
+#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29)        /* in one UNMAP, all descriptors; in bytes */
+#define SBC_MAX_UNMAP_DESC       256u
 #define SBC_MAX_WRITE_SAME_BYTES (1ull << 32)
 
 #endif

@@ -34,17 +34,17 @@ struct scsi_op;
 struct tmf_job;
 struct worker;
 
-/* --- identity (SPC-4 7.8.6; unique across hosts, stable over restarts and re-ordering) -------- */
+/* --- identity (SPC-4 7.8.6; unique across hosts, stable over restarts and re-ordering) ------- */
 
 #define LUN_MAX_NUMBER 16383u /* flat space addressing (SAM-5 4.7.7) */
 
 struct lun_ident {
-    uint8_t naa[16];   /* NAA designator, naa_len 8 or 16; 0: none */
+    uint8_t naa[16]; /* NAA designator, naa_len 8 or 16; 0: none */
     uint8_t naa_len;
-    uint8_t eui[16];   /* EUI-64 designator, 8, 12 or 16; 0: none */
+    uint8_t eui[16]; /* EUI-64 designator, 8, 12 or 16; 0: none */
     uint8_t eui_len;
-    char t10_id[64];   /* vendor specific part of the T10 vendor id designator ("scsi_id") */
-    char serial[64];   /* unit serial number, VPD 80 ("scsi_sn") */
+    char t10_id[64]; /* vendor specific part of the T10 vendor id designator ("scsi_id") */
+    char serial[64]; /* unit serial number, VPD 80 ("scsi_sn") */
 };
 
 /* The default identity from the host's random seed (32 bytes, kept in the control store) and
@@ -52,20 +52,20 @@ struct lun_ident {
  * hex digits.  Nothing of tid, LUN number or order goes in. */
 void lun_ident_default(struct lun_ident *id, const uint8_t seed[32], const char *store_identity);
 
-/* --- logical units ----------------------------------------------------------------------------- */
+/* --- logical units --------------------------------------------------------------------------- */
 
 struct lun_conf {
     struct lun_ident ident;
-    char vendor_id[9];     /* default "EVTGT" */
-    char product_id[17];   /* default "VIRTUAL-DISK" */
-    char product_rev[5];   /* default from the package version */
-    uint32_t block_size;   /* bytes: 512 or 4096 */
-    uint8_t lbppbe;        /* log2 of logical blocks per physical block */
-    uint16_t la_lba;       /* lowest aligned LBA */
+    char vendor_id[9];      /* default "EVTGT" */
+    char product_id[17];    /* default "VIRTUAL-DISK" */
+    char product_rev[5];    /* default from the package version */
+    uint32_t block_size;    /* bytes: 512 or 4096 */
+    uint8_t lbppbe;         /* log2 of logical blocks per physical block */
+    uint16_t la_lba;        /* lowest aligned LBA */
     uint16_t opt_xfer_gran; /* blocks; 0: not reported */
-    uint32_t opt_xfer_len; /* blocks; 0: not reported */
+    uint32_t opt_xfer_len;  /* blocks; 0: not reported */
     uint16_t rotation_rate; /* VPD B1: 0 unknown, 1 non-rotating, else rpm; 0xffff: ask backend */
-    bool thin;             /* thin_provisioning: LBPME as far as the backend can discard */
+    bool thin;              /* thin_provisioning: LBPME as far as the backend can discard */
     bool read_only;
     bool removable;
     bool write_cache;      /* initial WCE */
@@ -96,12 +96,12 @@ struct lun_state {
     uint32_t block_size;
     bool ready, online, read_only, swp, wce, removable, thin, reserved, prevent_removal;
     bool flush_failed;
-    unsigned itns;       /* I_T nexuses that see it */
-    char reason[160];    /* why not ready, in words; "" when ready */
+    unsigned itns;    /* I_T nexuses that see it */
+    char reason[160]; /* why not ready, in words; "" when ready */
 };
 void lun_state(struct lun *lun, struct lun_state *out); /* any thread */
 
-/* --- LUN maps: immutable, counted, any thread ---------------------------------------------------- */
+/* --- LUN maps: immutable, counted, any thread ------------------------------------------------ */
 
 struct lun_map_entry {
     uint16_t number;
@@ -121,7 +121,7 @@ void lun_encode(uint16_t number, uint8_t out[8]);
 /* The number, or -1 when the field names something else (well-known unit, multi level). */
 int lun_decode(const uint8_t in[8]);
 
-/* --- I_T nexus: one a session ---------------------------------------------------------------------- */
+/* --- I_T nexus: one a session ---------------------------------------------------------------- */
 
 struct itn_params {
     const char *initiator_name; /* iSCSI name, normalised */
@@ -144,14 +144,14 @@ void itn_set_map(struct itn *itn, struct lun_map *map);
 void itn_free(struct itn *itn);
 unsigned itn_active(const struct itn *itn); /* commands between submit and done */
 
-/* --- commands --------------------------------------------------------------------------------------- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 enum scsi_attr { /* values as in the iSCSI ATTR field (RFC 7143 11.3.1) */
-    ATTR_UNTAGGED = 0,
-    ATTR_SIMPLE = 1,
-    ATTR_ORDERED = 2,
-    ATTR_HEAD = 3,
-    ATTR_ACA = 4,
+                 ATTR_UNTAGGED = 0,
+                 ATTR_SIMPLE = 1,
+                 ATTR_ORDERED = 2,
+                 ATTR_HEAD = 3,
+                 ATTR_ACA = 4,
 };
 
 enum scsi_status {
@@ -165,9 +165,9 @@ enum scsi_status {
     SAM_TASK_ABORTED = 0x40,
 };
 
-#define SCSI_SENSE_MAX 96
+#define SCSI_SENSE_MAX  96
 #define SCSI_CDB_INLINE 16
-#define SCSI_CDB_MAX 260
+#define SCSI_CDB_MAX    260
 
 struct scsi_xport {
     /* Wants data-out bytes [win_off, win_off + win_len) of the command at cmd->data.  True: they
@@ -182,7 +182,8 @@ struct scsi_xport {
 };
 
 struct scsi_cmd {
-    /* --- set by the transport before scsi_submit --- */
+    /* --- set by the transport before scsi_submit -------------------------------------------------
+     */
     struct itn *itn;
     struct worker *w;
     const struct scsi_xport *xport;
@@ -196,7 +197,8 @@ struct scsi_cmd {
     uint32_t exp_in;  /* bytes the initiator will take (0 unless the R bit) */
     uint64_t tag;     /* for logs */
 
-    /* --- results, valid in done --- */
+    /* --- results, valid in done ------------------------------------------------------------------
+     */
     uint8_t status; /* enum scsi_status */
     uint8_t sense_len;
     bool aborted;
@@ -204,12 +206,15 @@ struct scsi_cmd {
     uint64_t xfer_in;  /* data-in bytes the command has to give, may exceed exp_in: residual */
     uint8_t sense[SCSI_SENSE_MAX];
 
-    /* --- the data window --- */
-    uint8_t *data;    /* room's memory (buf or lent by the backend), stable until release or next window */
+    /* --- the data window -------------------------------------------------------------------------
+     */
+    uint8_t
+        *data; /* room's memory (buf or lent by the backend), stable until release or next window */
     uint32_t win_off; /* byte offset of the window in the command's data */
     uint32_t win_len; /* bytes; never beyond exp_in / exp_out */
 
-    /* --- private to scsi/ --- */
+    /* --- private to scsi/ ------------------------------------------------------------------------
+     */
     const struct scsi_op *op;
     struct nexus *nx; /* NULL: absent LUN or well-known unit */
     struct lun *lu;   /* reference while the command lives */
@@ -229,12 +234,12 @@ struct scsi_cmd {
     uint8_t phase;     /* enum scsi_phase, scsi/priv.h */
     uint8_t park_why;
     bool is_orphan;
-    bool lent;         /* data is the backend's: io_release_ref owed */
+    bool lent; /* data is the backend's: io_release_ref owed */
     uint32_t scratch[8];
-    struct list waiters; /* task management functions that wait for the end */
-    struct list orphan;  /* lun->orphan_cmds, under lun->lock */
-    bool holds_range;    /* it is in there */
-    struct budget *held_from; /* whose `budgeted` bytes they are */
+    struct list waiters;        /* task management functions that wait for the end */
+    struct list orphan;         /* lun->orphan_cmds, under lun->lock */
+    bool holds_range;           /* it is in there */
+    struct budget *held_from;   /* whose `budgeted` bytes they are */
     struct mode_change *change; /* MODE SELECT that is being made durable */
 };
 
@@ -255,28 +260,28 @@ void scsi_release(struct scsi_cmd *cmd);
  * the LUN has it set is not known here: fixed). */
 void scsi_fail_early(struct scsi_cmd *cmd, uint8_t key, uint16_t asc);
 
-/* --- task management (SAM-5 7, RFC 7143 11.5, 11.6) ---------------------------------------------------- */
+/* --- task management (SAM-5 7, RFC 7143 11.5, 11.6) ------------------------------------------ */
 
 enum tmf_function { /* RFC 7143 11.5.1 */
-    TMF_ABORT_TASK = 1,
-    TMF_ABORT_TASK_SET = 2,
-    TMF_CLEAR_ACA = 3,
-    TMF_CLEAR_TASK_SET = 4,
-    TMF_LOGICAL_UNIT_RESET = 5,
-    TMF_TARGET_WARM_RESET = 6,
-    TMF_TARGET_COLD_RESET = 7,
-    TMF_TASK_REASSIGN = 8,
+                    TMF_ABORT_TASK = 1,
+                    TMF_ABORT_TASK_SET = 2,
+                    TMF_CLEAR_ACA = 3,
+                    TMF_CLEAR_TASK_SET = 4,
+                    TMF_LOGICAL_UNIT_RESET = 5,
+                    TMF_TARGET_WARM_RESET = 6,
+                    TMF_TARGET_COLD_RESET = 7,
+                    TMF_TASK_REASSIGN = 8,
 };
 
 enum tmf_response { /* RFC 7143 11.6.1 */
-    TMF_COMPLETE = 0,
-    TMF_NO_TASK = 1,
-    TMF_NO_LUN = 2,
-    TMF_STILL_ALLEGIANT = 3,
-    TMF_NO_REASSIGN = 4,
-    TMF_NOT_SUPPORTED = 5,
-    TMF_AUTH_FAILED = 6,
-    TMF_REJECTED = 255,
+                    TMF_COMPLETE = 0,
+                    TMF_NO_TASK = 1,
+                    TMF_NO_LUN = 2,
+                    TMF_STILL_ALLEGIANT = 3,
+                    TMF_NO_REASSIGN = 4,
+                    TMF_NOT_SUPPORTED = 5,
+                    TMF_AUTH_FAILED = 6,
+                    TMF_REJECTED = 255,
 };
 
 struct scsi_tmf {
@@ -298,7 +303,7 @@ void scsi_tmf_submit(struct scsi_tmf *t);
 /* The session dies while t is pending: t->done will not be called, t is not touched after this. */
 void scsi_tmf_forget(struct scsi_tmf *t);
 
-/* --- tables, for documentation and tests ------------------------------------------------------------- */
+/* --- tables, for documentation and tests ----------------------------------------------------- */
 
 /* Prints the opcode table as Markdown; used by the docs generator. */
 void scsi_ops_dump(void (*line)(const char *s, void *arg), void *arg);

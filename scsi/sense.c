@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/counter.h"
-
 struct sense_row {
     uint8_t key;
     uint16_t asc; /* ASC << 8 | ASCQ */
@@ -112,7 +110,6 @@ sense_set(struct scsi_cmd *cmd, uint8_t key, uint16_t asc, bool has_info, uint64
         cmd->lu != NULL && atomic_load_explicit(&cmd->lu->d_sense, memory_order_relaxed);
     bool in_cdb = (asc >> 8) != 0x26;
 
-    counter_add(CT_SCSI_CHECK, 1);
     cmd->status = SAM_CHECK;
     cmd->win_len = 0;
     cmd->sense_len =
@@ -211,7 +208,6 @@ scsi_status(struct scsi_cmd *cmd, enum scsi_status status)
 void
 scsi_fail_early(struct scsi_cmd *cmd, uint8_t key, uint16_t asc)
 {
-    counter_add(CT_SCSI_CHECK, 1);
     cmd->status = SAM_CHECK;
     cmd->win_len = 0;
     cmd->sense_len = (uint8_t)sense_build(cmd->sense, false, key, asc, false, 0, NO_FIELD, true);

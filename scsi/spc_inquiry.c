@@ -14,10 +14,10 @@
 #define INQUIRY_LEN 96
 
 enum { /* peripheral qualifier << 5 | device type */
-    PERIPHERAL_DISK = 0x00,
-    PERIPHERAL_WLUN = 0x1e,
-    PERIPHERAL_LUN0 = 0x3f,   /* could be there, is not: a place for REPORT LUNS */
-    PERIPHERAL_ABSENT = 0x7f, /* cannot be there */
+       PERIPHERAL_DISK = 0x00,
+       PERIPHERAL_WLUN = 0x1e,
+       PERIPHERAL_LUN0 = 0x3f,   /* could be there, is not: a place for REPORT LUNS */
+       PERIPHERAL_ABSENT = 0x7f, /* cannot be there */
 };
 
 static const uint16_t version_descriptors[] = {
@@ -48,7 +48,10 @@ put_standard(struct wcur *w, uint8_t per, const struct lun_conf *c)
     wcur_zero(w, 2);
     wcur_u8(w, 0x02); /* CMDQUE */
     wcur_ascii(w, c != NULL ? c->vendor_id : "EVTGT", 8);
-    wcur_ascii(w, c != NULL ? c->product_id : per == PERIPHERAL_WLUN ? "REPORT-LUNS" : "NO-UNIT",
+    wcur_ascii(w,
+               c != NULL                ? c->product_id
+               : per == PERIPHERAL_WLUN ? "REPORT-LUNS"
+                                        : "NO-UNIT",
                16);
     wcur_ascii(w, c != NULL ? c->product_rev : PACKAGE_VERSION, 4);
     wcur_zero(w, 22); /* vendor specific, reserved: 36..57 */

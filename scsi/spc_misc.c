@@ -15,7 +15,7 @@ spc_test_unit_ready(struct scsi_cmd *cmd)
     scsi_good(cmd);
 }
 
-/* --- REQUEST SENSE ---------------------------------------------------------------------------------- */
+/* --- REQUEST SENSE --------------------------------------------------------------------------- */
 
 /* Sense is delivered with the status, so what is left to report is a pending unit attention, or
  * why the unit is not ready (pollable sense data, SPC-4 6.39). */
@@ -44,7 +44,7 @@ spc_request_sense(struct scsi_cmd *cmd)
     scsi_data_in(cmd, (uint32_t)w.len);
 }
 
-/* --- REPORT LUNS ----------------------------------------------------------------------------------------- */
+/* --- REPORT LUNS ----------------------------------------------------------------------------- */
 
 enum { SELECT_ADDRESSED = 0, SELECT_WELL_KNOWN = 1, SELECT_ALL = 2 };
 
@@ -79,7 +79,7 @@ spc_report_luns(struct scsi_cmd *cmd)
     scsi_data_in(cmd, (uint32_t)w.len);
 }
 
-/* --- RESERVE, RELEASE ---------------------------------------------------------------------------------------- */
+/* --- RESERVE, RELEASE ------------------------------------------------------------------------ */
 
 void
 spc_reserve(struct scsi_cmd *cmd)
@@ -116,7 +116,7 @@ spc_release(struct scsi_cmd *cmd)
     scsi_good(cmd);
 }
 
-/* --- PREVENT ALLOW MEDIUM REMOVAL ------------------------------------------------------------------------------- */
+/* --- PREVENT ALLOW MEDIUM REMOVAL ------------------------------------------------------------ */
 
 void
 spc_prevent_allow(struct scsi_cmd *cmd)

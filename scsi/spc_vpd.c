@@ -28,7 +28,7 @@ struct vpd_page {
 
 static void put_supported(struct vpd *v);
 
-/* --- 80h, 83h: identity -------------------------------------------------------------------------------- */
+/* --- 80h, 83h: identity ---------------------------------------------------------------------- */
 
 static void
 put_serial(struct vpd *v)
@@ -115,7 +115,7 @@ put_ids(struct vpd *v)
     free(port_name);
 }
 
-/* --- 86h: extended inquiry (SPC-4 7.8.7) ---------------------------------------------------------------- */
+/* --- 86h: extended inquiry (SPC-4 7.8.7) ----------------------------------------------------- */
 
 static void
 put_extended(struct vpd *v)
@@ -127,7 +127,7 @@ put_extended(struct vpd *v)
     wcur_zero(&v->w, 60 - v->w.len);
 }
 
-/* --- B0h, B1h, B2h: block device (SBC-3 6.5) ---------------------------------------------------------------- */
+/* --- B0h, B1h, B2h: block device (SBC-3 6.5) ------------------------------------------------- */
 
 static uint32_t
 blocks32(const struct vpd *v, uint64_t bytes)
@@ -144,7 +144,7 @@ put_limits(struct vpd *v)
     bool thin = lun_is_thin(v->lun);
 
     wcur_u8(w, 0x01); /* WSNZ: WRITE SAME of 0 blocks is refused */
-    wcur_u8(w, 0); /* no COMPARE AND WRITE */
+    wcur_u8(w, 0);    /* no COMPARE AND WRITE */
     wcur_be16(w, v->conf.opt_xfer_gran);
     wcur_be32(w, blocks32(v, SBC_MAX_XFER_BYTES));
     wcur_be32(w, v->conf.opt_xfer_len);
@@ -152,7 +152,8 @@ put_limits(struct vpd *v)
     wcur_be32(w, thin ? blocks32(v, SBC_MAX_UNMAP_LBAS_BYTES) : 0);
     wcur_be32(w, thin ? SBC_MAX_UNMAP_DESC : 0);
     wcur_be32(w, thin ? blocks32(v, v->info.discard_gran) : 0);
-    wcur_be32(w, thin && v->info.discard_gran > v->lun->block_size ? 0x80000000u : 0); /* UGAVALID */
+    wcur_be32(w,
+              thin && v->info.discard_gran > v->lun->block_size ? 0x80000000u : 0); /* UGAVALID */
     wcur_be64(w, SBC_MAX_WRITE_SAME_BYTES >> v->lun->block_shift);
     wcur_zero(w, 60 - w->len); /* no atomic writes */
 }
@@ -179,12 +180,11 @@ put_provisioning(struct vpd *v)
     wcur_u8(&v->w, 0);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------ */
+/* --- the table ------------------------------------------------------------------------------- */
 
 static const struct vpd_page vpd_pages[] = {
-    {0x00, true, put_supported},   {0x80, false, put_serial},
-    {0x83, true, put_ids},         {0x86, false, put_extended},
-    {0xb0, false, put_limits},     {0xb1, false, put_characteristics},
+    {0x00, true, put_supported},     {0x80, false, put_serial}, {0x83, true, put_ids},
+    {0x86, false, put_extended},     {0xb0, false, put_limits}, {0xb1, false, put_characteristics},
     {0xb2, false, put_provisioning},
 };
 #define N_VPD (sizeof vpd_pages / sizeof vpd_pages[0])

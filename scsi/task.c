@@ -16,7 +16,7 @@
 
 #include "base/worker.h"
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static struct scsi_cmd *
 cmd_of(struct list *l)
@@ -34,8 +34,7 @@ is_in_order(struct scsi_cmd *cmd)
         return nx->tasks.next == &cmd->link;
     if (nx->nordered == 0 || cmd->attr == ATTR_HEAD)
         return true;
-    list_each(it, &nx->tasks)
-    {
+    list_each(it, &nx->tasks) {
         if (it == &cmd->link)
             return true;
         if (cmd_of(it)->attr == ATTR_ORDERED)
@@ -99,7 +98,7 @@ task_end(struct scsi_cmd *cmd)
     worker_defer(cmd->w, &cmd->later);
 }
 
-/* --- parking ---------------------------------------------------------------------------------- */
+/* --- parking --------------------------------------------------------------------------------- */
 
 static void
 on_resume(struct deferred *d)
@@ -132,7 +131,7 @@ scsi_unpark(struct scsi_cmd *cmd)
     worker_defer(cmd->w, &cmd->later);
 }
 
-/* --- orphans: aborted writes that a backend still has (DESIGN 3.5) ------------------------------- */
+/* --- orphans: aborted writes that a backend still has (DESIGN 3.5) --------------------------- */
 
 static bool
 overlaps(const struct scsi_cmd *cmd, const struct lun *lun)
@@ -146,8 +145,7 @@ overlaps(const struct scsi_cmd *cmd, const struct lun *lun)
         n = nblocks > cmd->lba ? nblocks - cmd->lba : 0;
 
     uint64_t from = cmd->lba << lun->block_shift, to = from + (n << lun->block_shift);
-    list_each(it, &lun->orphan_cmds)
-    {
+    list_each(it, &lun->orphan_cmds) {
         const struct scsi_cmd *o = container_of(it, struct scsi_cmd, orphan);
         if (o->io.offset < to && from < o->io.offset + o->io.len)
             return true;
@@ -181,8 +179,7 @@ on_range_free(struct worker *w, void *arg)
 
     list_init(&ready);
     pthread_mutex_lock(&lun->lock);
-    list_each_safe(it, &lun->range_waiters)
-    {
+    list_each_safe(it, &lun->range_waiters) {
         struct scsi_cmd *cmd = container_of(it, struct scsi_cmd, parkq);
         if (cmd->w == w && !overlaps(cmd, lun)) {
             list_del(it);
@@ -217,8 +214,7 @@ orphan_del(struct scsi_cmd *cmd)
     pthread_mutex_lock(&lun->lock);
     list_del(&cmd->orphan);
     atomic_fetch_sub_explicit(&lun->orphans, 1, memory_order_release);
-    list_each(it, &lun->range_waiters)
-    {
+    list_each(it, &lun->range_waiters) {
         struct worker *w = container_of(it, struct scsi_cmd, parkq)->w;
         if (w != last) /* a worker may be posted to twice: harmless */
             worker_post(w, on_range_free, lun_get(lun));
@@ -227,7 +223,7 @@ orphan_del(struct scsi_cmd *cmd)
     pthread_mutex_unlock(&lun->lock);
 }
 
-/* --- entering and running ------------------------------------------------------------------------- */
+/* --- entering and running -------------------------------------------------------------------- */
 
 void
 task_enter(struct scsi_cmd *cmd)
@@ -267,7 +263,7 @@ task_enable(struct scsi_cmd *cmd)
     dispatch_run(cmd);
 }
 
-/* --- buffers ------------------------------------------------------------------------------------------ */
+/* --- buffers --------------------------------------------------------------------------------- */
 
 static void
 buffer_drop(struct scsi_cmd *cmd)
@@ -377,7 +373,7 @@ scsi_data_in(struct scsi_cmd *cmd, uint32_t len)
     scsi_good(cmd);
 }
 
-/* --- data windows ----------------------------------------------------------------------------------------- */
+/* --- data windows ---------------------------------------------------------------------------- */
 
 void
 scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd))
@@ -435,7 +431,7 @@ scsi_pushed(struct scsi_cmd *cmd)
     cmd->resume(cmd);
 }
 
-/* --- backend requests --------------------------------------------------------------------------------------- */
+/* --- backend requests ------------------------------------------------------------------------ */
 
 static void
 on_io(struct io *io)
@@ -463,7 +459,7 @@ scsi_io(struct scsi_cmd *cmd, void (*next)(struct scsi_cmd *cmd))
     be_submit(cmd->lu->be, &cmd->io);
 }
 
-/* --- abort and release ------------------------------------------------------------------------------------------ */
+/* --- abort and release ----------------------------------------------------------------------- */
 
 static bool
 may_write(const struct io *io)

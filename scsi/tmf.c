@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "base/counter.h"
 #include "base/pool.h"
 #include "base/worker.h"
 
@@ -31,7 +30,7 @@ struct tmf_visit {
     struct lun *lun; /* reference */
 };
 
-/* --- the end ------------------------------------------------------------------------------------------ */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static void
 on_complete(struct worker *w, void *arg)
@@ -65,7 +64,7 @@ tmf_waiters_notify(struct list *waiters)
     }
 }
 
-/* --- one command, one nexus ------------------------------------------------------------------------------- */
+/* --- one command, one nexus ------------------------------------------------------------------ */
 
 static void
 abort_and_wait(struct tmf_job *job, struct scsi_cmd *cmd)
@@ -88,15 +87,14 @@ abort_list(struct tmf_job *job, struct list *tasks)
 static void
 abort_loose(struct tmf_job *job, const struct scsi_tmf *t)
 {
-    list_each(it, &t->itn->loose)
-    {
+    list_each(it, &t->itn->loose) {
         struct scsi_cmd *cmd = container_of(it, struct scsi_cmd, link);
         if (get_be64(cmd->lun) == get_be64(t->lun))
             abort_and_wait(job, cmd);
     }
 }
 
-/* --- resets: every nexus of the unit, on its worker ------------------------------------------------------------ */
+/* --- resets: every nexus of the unit, on its worker ------------------------------------------ */
 
 /* Nexuses of this worker come and go on this thread only, so the copied pointers stay good; the
  * lock cannot be held while commands are aborted. */
@@ -109,8 +107,7 @@ own_nexuses(struct lun *lun, const struct worker *w, struct nexus ***out)
     list_each(it, &lun->nexuses)
         max++;
     *out = xcalloc(max + 1, sizeof **out);
-    list_each(it, &lun->nexuses)
-    {
+    list_each(it, &lun->nexuses) {
         struct nexus *nx = container_of(it, struct nexus, on_lun);
         if (nx->w == w)
             (*out)[n++] = nx;
@@ -145,8 +142,7 @@ visit_workers(struct tmf_job *job, struct lun *lun)
     list_each(it, &lun->nexuses)
         max++;
     ws = xcalloc(max + 1, sizeof *ws);
-    list_each(it, &lun->nexuses)
-    {
+    list_each(it, &lun->nexuses) {
         struct worker *w = container_of(it, struct nexus, on_lun)->w;
         unsigned i = 0;
         while (i < n && ws[i] != w)
@@ -172,7 +168,7 @@ reset_unit(struct tmf_job *job, struct lun *lun, const struct itn *by)
     visit_workers(job, lun);
 }
 
-/* --- submit -------------------------------------------------------------------------------------------------------- */
+/* --- submit ---------------------------------------------------------------------------------- */
 
 static uint8_t
 run_on_unit(struct tmf_job *job, struct scsi_tmf *t)
@@ -219,7 +215,6 @@ scsi_tmf_submit(struct scsi_tmf *t)
     worker_assert_owner(t->itn->w);
     struct tmf_job *job = xcalloc(1, sizeof *job);
 
-    counter_add(CT_TMF, 1);
     job->t = t;
     job->w = t->itn->w;
     atomic_init(&job->pending, 1);

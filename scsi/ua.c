@@ -8,15 +8,9 @@
 #include "base/worker.h"
 
 static const uint16_t ua_asc[UA_COUNT] = {
-    [UA_POWER_ON] = 0x2900,
-    [UA_LUN_RESET] = 0x2903,
-    [UA_NEXUS_LOSS] = 0x2907,
-    [UA_MEDIUM_CHANGED] = 0x2800,
-    [UA_LUNS_CHANGED] = 0x3f0e,
-    [UA_CAPACITY_CHANGED] = 0x2a09,
-    [UA_MODE_CHANGED] = 0x2a01,
-    [UA_INQUIRY_CHANGED] = 0x3f03,
-    [UA_CLEARED_BY_OTHER] = 0x2f00,
+    [UA_POWER_ON] = 0x2900,       [UA_LUN_RESET] = 0x2903,       [UA_NEXUS_LOSS] = 0x2907,
+    [UA_MEDIUM_CHANGED] = 0x2800, [UA_LUNS_CHANGED] = 0x3f0e,    [UA_CAPACITY_CHANGED] = 0x2a09,
+    [UA_MODE_CHANGED] = 0x2a01,   [UA_INQUIRY_CHANGED] = 0x3f03, [UA_CLEARED_BY_OTHER] = 0x2f00,
     [UA_THIN_THRESHOLD] = 0x3807,
 };
 
@@ -31,8 +25,7 @@ void
 ua_set_lun(struct lun *lun, enum ua ua, const struct nexus *except)
 {
     pthread_mutex_lock(&lun->lock);
-    list_each(it, &lun->nexuses)
-    {
+    list_each(it, &lun->nexuses) {
         struct nexus *nx = container_of(it, struct nexus, on_lun);
         if (nx != except)
             ua_set(nx, ua);

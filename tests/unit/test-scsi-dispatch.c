@@ -33,22 +33,23 @@ bad_field(const uint8_t *cdb, size_t len, unsigned byte, int bit)
     CU_ASSERT_EQUAL(s.byte, byte);
     CU_ASSERT_EQUAL(s.bit, bit);
     if (s.byte != byte || s.bit != bit)
-        fprintf(stderr, "cdb %02x: byte %u bit %d, wanted %u %d\n", cdb[0], s.byte, s.bit, byte, bit);
+        fprintf(stderr, "cdb %02x: byte %u bit %d, wanted %u %d\n", cdb[0], s.byte, s.bit, byte,
+                bit);
 }
 
 static void
 test_sense_bytes(void)
 {
     uint8_t b[SCSI_SENSE_MAX];
-    static const uint8_t fixed_field[18] = {0x70, 0, 0x05, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0x00,
-                                            0, 0xcd, 0x00, 0x07};
-    static const uint8_t fixed_info[18] = {0xf0, 0, 0x03, 0x12, 0x34, 0x56, 0x78, 10, 0, 0, 0, 0,
-                                           0x11, 0x00, 0, 0, 0, 0};
+    static const uint8_t fixed_field[18] = {0x70, 0, 0x05, 0,    0,    0, 0,    10,   0,
+                                            0,    0, 0,    0x24, 0x00, 0, 0xcd, 0x00, 0x07};
+    static const uint8_t fixed_info[18] = {0xf0, 0, 0x03, 0x12, 0x34, 0x56, 0x78, 10, 0,
+                                           0,    0, 0,    0x11, 0x00, 0,    0,    0,  0};
     static const uint8_t fixed_plain[18] = {0x70, 0, 0x06, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x29, 0x00};
-    static const uint8_t desc_field[16] = {0x72, 0x05, 0x26, 0x00, 0, 0, 0, 8,
-                                           0x02, 0x06, 0, 0, 0x80, 0x01, 0x02, 0};
+    static const uint8_t desc_field[16] = {0x72, 0x05, 0x26, 0x00, 0,    0,    0,    8,
+                                           0x02, 0x06, 0,    0,    0x80, 0x01, 0x02, 0};
     static const uint8_t desc_info[20] = {0x72, 0x0e, 0x1d, 0x00, 0, 0, 0, 12, 0x00, 0x0a,
-                                          0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+                                          0x80, 0,    1,    2,    3, 4, 5, 6,  7,    8};
 
     CU_ASSERT_EQUAL(sense_build(b, false, 5, 0x2400, false, 0, FIELD(7, 5), true), 18);
     CU_ASSERT_EQUAL(memcmp(b, fixed_field, 18), 0);
@@ -197,7 +198,7 @@ test_attr(void)
     fake_close(&f);
 }
 
-/* --- units --------------------------------------------------------------------------------------------- */
+/* --- units ----------------------------------------------------------------------------------- */
 
 static void
 run_at(const uint8_t lun[8], const uint8_t *cdb, size_t len)
@@ -217,9 +218,9 @@ test_absent(void)
         {0, 5},
         {0x40, 0xff},
         {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-        {0, 0, 0, 1},                    /* second level */
-        {0x01, 0x00},                    /* another bus */
-        {0xc1, 0x02},                    /* ACCESS CONTROLS, not there */
+        {0, 0, 0, 1}, /* second level */
+        {0x01, 0x00}, /* another bus */
+        {0xc1, 0x02}, /* ACCESS CONTROLS, not there */
         {0xc1, 0x01, 0, 0, 0, 0, 0, 1},
     };
     open_null();
@@ -295,9 +296,9 @@ test_report_luns(void)
     open_null();
     struct lun_map_entry e[3] = {{256, f.lun}, {0, f.lun}, {16383, f.lun}};
     struct lun_map *map = lun_map_new(e, 3);
-    static const uint8_t want[40] = {0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                     0x41, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0, 0, 0, 0, 0,
-                                     0xc1, 0x01};
+    static const uint8_t want[40] = {0,    0,    0, 32, 0,    0, 0, 0, 0,    0,   0, 0,
+                                     0,    0,    0, 0,  0x41, 0, 0, 0, 0,    0,   0, 0,
+                                     0x7f, 0xff, 0, 0,  0,    0, 0, 0, 0xc1, 0x01};
     itn_set_map(f.itn, map);
     run(CDB(0xa0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0), 256, 0);
     CU_ASSERT(c.in_len == 40 && memcmp(in, want, 40) == 0);
@@ -312,7 +313,7 @@ test_report_luns(void)
     fake_close(&f);
 }
 
-/* --- unit attentions and readiness ------------------------------------------------------------------------ */
+/* --- unit attentions and readiness ----------------------------------------------------------- */
 
 static void
 test_ua_order(void)
@@ -387,11 +388,12 @@ static void
 test_write_protect(void)
 {
     static const uint8_t writes[][10] = {
-        {0x0a, 0, 0, 0, 1}, {0x2a, 0, 0, 0, 0, 0, 0, 0, 1}, {0x2e, 0, 0, 0, 0, 0, 0, 0, 1},
+        {0x0a, 0, 0, 0, 1},
+        {0x2a, 0, 0, 0, 0, 0, 0, 0, 1},
+        {0x2e, 0, 0, 0, 0, 0, 0, 0, 1},
         {0x41, 0, 0, 0, 0, 0, 0, 0, 1},
     };
-    fake_open(&f,
-              &(struct fake_opts){.type = "null", .null_size = 1 << 20, .read_only = true});
+    fake_open(&f, &(struct fake_opts){.type = "null", .null_size = 1 << 20, .read_only = true});
     for (size_t i = 0; i < sizeof writes / sizeof writes[0]; i++) {
         run(writes[i], 10, 0, 512);
         CU_ASSERT(fake_failed(&c, 7, 0x2700));

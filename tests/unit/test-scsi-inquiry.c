@@ -50,11 +50,11 @@ static void
 test_standard(void)
 {
     static const uint8_t want[96] = {
-        0x00, 0x00, 0x06, 0x12, 91, 0, 0, 0x02, 'E', 'V', 'T', 'G', 'T', ' ', ' ', ' ',
-        'V', 'I', 'R', 'T', 'U', 'A', 'L', '-', 'D', 'I', 'S', 'K', ' ', ' ', ' ', ' ',
-        '0', '0', '0', '1', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0xa0, 0x04, 0x60, 0x04, 0xc0,
-        0x09, 0x60,
+        0x00, 0x00, 0x06, 0x12, 91,   0,    0,    0x02, 'E',  'V',  'T', 'G', 'T', ' ',
+        ' ',  ' ',  'V',  'I',  'R',  'T',  'U',  'A',  'L',  '-',  'D', 'I', 'S', 'K',
+        ' ',  ' ',  ' ',  ' ',  '0',  '0',  '0',  '1',  0,    0,    0,   0,   0,   0,
+        0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,   0,   0,   0,
+        0,    0,    0x00, 0xa0, 0x04, 0x60, 0x04, 0xc0, 0x09, 0x60,
     };
     open_null(false);
     run(CDB(0x12, 0, 0, 0, 0xff, 0), 255);
@@ -70,9 +70,9 @@ test_standard(void)
 static void
 percent_names(struct lun_conf *conf)
 {
-    strcpy(conf->vendor_id, "%s%n%d%x");
-    strcpy(conf->product_id, "%s%s%s%s%s%s%n%n");
-    strcpy(conf->product_rev, "%n");
+    snprintf(conf->vendor_id, sizeof conf->vendor_id, "%s", "%s%n%d%x");
+    snprintf(conf->product_id, sizeof conf->product_id, "%s", "%s%s%s%s%s%s%n%n");
+    snprintf(conf->product_rev, sizeof conf->product_rev, "%s", "%n");
     conf->removable = true;
 }
 
@@ -86,7 +86,7 @@ test_names(void)
     CU_ASSERT_EQUAL(in[1], 0x80);
     CU_ASSERT_EQUAL(memcmp(in + 8, "%s%n%d%x%s%s%s%s%s%s%n%n%n  ", 28), 0);
     struct lun_conf conf = *lun_conf(f.lun);
-    strcpy(conf.vendor_id, "A\nB");
+    snprintf(conf.vendor_id, sizeof conf.vendor_id, "%s", "A\nB");
     CU_ASSERT(lun_update(f.lun, &conf, err, sizeof err) < 0 && err[0] != '\0');
     CU_ASSERT_STRING_EQUAL(lun_conf(f.lun)->vendor_id, "%s%n%d%x");
     fake_close(&f);
@@ -103,8 +103,8 @@ fixed_ids(struct lun_conf *conf)
     conf->ident.naa_len = 8;
     memcpy(conf->ident.eui, eui, 8);
     conf->ident.eui_len = 8;
-    strcpy(conf->ident.t10_id, "IET 00010001");
-    strcpy(conf->ident.serial, "beaf11");
+    snprintf(conf->ident.t10_id, sizeof conf->ident.t10_id, "%s", "IET 00010001");
+    snprintf(conf->ident.serial, sizeof conf->ident.serial, "%s", "beaf11");
 }
 
 static void
@@ -179,10 +179,10 @@ test_block_pages(void)
     update(limits);
     vpd(0xb0);
     CU_ASSERT_EQUAL(c.in_len, 64);
-    CU_ASSERT_EQUAL(in[4], 1);             /* WSNZ */
-    CU_ASSERT_EQUAL(in[5], 0);             /* COMPARE AND WRITE */
+    CU_ASSERT_EQUAL(in[4], 1); /* WSNZ */
+    CU_ASSERT_EQUAL(in[5], 0); /* COMPARE AND WRITE */
     CU_ASSERT_EQUAL(get_be16(in + 6), 8);
-    CU_ASSERT_EQUAL(get_be32(in + 8), 32768);  /* 16 MiB */
+    CU_ASSERT_EQUAL(get_be32(in + 8), 32768); /* 16 MiB */
     CU_ASSERT_EQUAL(get_be32(in + 12), 2048);
     CU_ASSERT_EQUAL(get_be32(in + 20), 0); /* no UNMAP */
     CU_ASSERT_EQUAL(get_be32(in + 24), 0);
@@ -224,18 +224,18 @@ test_thin_pages(void)
     unlink(path);
 }
 
-/* --- REPORT SUPPORTED OPERATION CODES --------------------------------------------------------------------- */
+/* --- REPORT SUPPORTED OPERATION CODES -------------------------------------------------------- */
 
 /* Operation code, service action + 1 (0: none), CDB length: a thin unit has all. */
 static const uint8_t all_ops[][3] = {
-    {0x00, 0, 6},     {0x03, 0, 6},     {0x08, 0, 6},     {0x0a, 0, 6},  {0x12, 0, 6},
-    {0x15, 0, 6},     {0x16, 0, 6},     {0x17, 0, 6},     {0x1a, 0, 6},  {0x1b, 0, 6},
-    {0x1e, 0, 6},     {0x25, 0, 10},    {0x28, 0, 10},    {0x2a, 0, 10}, {0x2e, 0, 10},
-    {0x2f, 0, 10},    {0x34, 0, 10},    {0x35, 0, 10},    {0x41, 0, 10}, {0x55, 0, 10},
-    {0x56, 0, 10},    {0x57, 0, 10},    {0x5a, 0, 10},    {0x88, 0, 16}, {0x8a, 0, 16},
-    {0x8e, 0, 16},    {0x8f, 0, 16},    {0x90, 0, 16},    {0x91, 0, 16}, {0x93, 0, 16},
-    {0x9e, 0x11, 16}, {0x9e, 0x13, 16}, {0xa0, 0, 12},    {0xa3, 0x0d, 12},
-    {0xa3, 0x0e, 12}, {0xa8, 0, 12},    {0xaa, 0, 12},    {0xae, 0, 12}, {0xaf, 0, 12},
+    {0x00, 0, 6},     {0x03, 0, 6},     {0x08, 0, 6},  {0x0a, 0, 6},     {0x12, 0, 6},
+    {0x15, 0, 6},     {0x16, 0, 6},     {0x17, 0, 6},  {0x1a, 0, 6},     {0x1b, 0, 6},
+    {0x1e, 0, 6},     {0x25, 0, 10},    {0x28, 0, 10}, {0x2a, 0, 10},    {0x2e, 0, 10},
+    {0x2f, 0, 10},    {0x34, 0, 10},    {0x35, 0, 10}, {0x41, 0, 10},    {0x55, 0, 10},
+    {0x56, 0, 10},    {0x57, 0, 10},    {0x5a, 0, 10}, {0x88, 0, 16},    {0x8a, 0, 16},
+    {0x8e, 0, 16},    {0x8f, 0, 16},    {0x90, 0, 16}, {0x91, 0, 16},    {0x93, 0, 16},
+    {0x9e, 0x11, 16}, {0x9e, 0x13, 16}, {0xa0, 0, 12}, {0xa3, 0x0d, 12}, {0xa3, 0x0e, 12},
+    {0xa8, 0, 12},    {0xaa, 0, 12},    {0xae, 0, 12}, {0xaf, 0, 12},
 };
 #define N_OPS (sizeof all_ops / sizeof all_ops[0])
 
@@ -281,14 +281,15 @@ static void
 test_rsoc_one(void)
 {
     static const uint8_t none[4] = {0, 1, 0, 0};
-    static const uint8_t read10[14] = {0, 3, 0, 10, 0x28, 0x18, 0xff, 0xff, 0xff, 0xff,
-                                       0, 0xff, 0xff, 0};
-    static const uint8_t read10_t[26] = {0, 0x83, 0, 10, 0x28, 0x18, 0xff, 0xff, 0xff, 0xff, 0,
-                                         0xff, 0xff, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30};
-    static const uint8_t same16[20] = {0, 3, 0, 16, 0x93, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0};
-    static const uint8_t rsoc[16] = {0, 3, 0, 12, 0xa3, 0x0c, 0x87, 0xff, 0xff, 0xff,
-                                     0xff, 0xff, 0xff, 0xff, 0, 0};
+    static const uint8_t read10[14] = {0,    3,    0,    10, 0x28, 0x18, 0xff,
+                                       0xff, 0xff, 0xff, 0,  0xff, 0xff, 0};
+    static const uint8_t read10_t[26] = {0,    0x83, 0,    10,   0x28, 0x18, 0xff, 0xff, 0xff,
+                                         0xff, 0,    0xff, 0xff, 0,    0,    10,   0,    0,
+                                         0,    0,    0,    0,    0,    0,    0,    30};
+    static const uint8_t same16[20] = {0,    3,    0,    16,   0x93, 0x01, 0xff, 0xff, 0xff, 0xff,
+                                       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0,    0};
+    static const uint8_t rsoc[16] = {0,    3,    0,    12,   0xa3, 0x0c, 0x87, 0xff,
+                                     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0,    0};
     open_null(false);
     one(1, 0x28, 0, read10, 14);
     one(0x81, 0x28, 0, read10_t, 26);
@@ -320,7 +321,7 @@ test_tmfs(void)
     fake_close(&f);
 }
 
-/* --- default identities --------------------------------------------------------------------------------------- */
+/* --- default identities ---------------------------------------------------------------------- */
 
 static void
 test_identity(void)
@@ -347,10 +348,9 @@ test_identity(void)
     /* the bytes themselves: SHA-256 of 01 00*31 "/srv/disk1" */
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     uint8_t h[32];
-    CU_ASSERT_FATAL(EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
-                    EVP_DigestUpdate(ctx, host_a, 32) == 1 &&
-                    EVP_DigestUpdate(ctx, "/srv/disk1", 10) == 1 &&
-                    EVP_DigestFinal_ex(ctx, h, NULL) == 1);
+    CU_ASSERT_FATAL(
+        EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 && EVP_DigestUpdate(ctx, host_a, 32) == 1 &&
+        EVP_DigestUpdate(ctx, "/srv/disk1", 10) == 1 && EVP_DigestFinal_ex(ctx, h, NULL) == 1);
     EVP_MD_CTX_free(ctx);
     CU_ASSERT_EQUAL(memcmp(a.naa + 1, h + 1, 7), 0);
 }
@@ -429,20 +429,13 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"standard data", test_standard},
-        {"names", test_names},
-        {"identification pages", test_ids},
-        {"page list", test_page_list},
-        {"extended inquiry", test_extended},
-        {"block pages", test_block_pages},
-        {"thin pages", test_thin_pages},
-        {"operation codes, all", test_rsoc_all},
-        {"operation codes, one", test_rsoc_one},
-        {"task management functions", test_tmfs},
-        {"default identity", test_identity},
-        {"bad configuration", test_bad_conf},
-        {"LUN field", test_lun_field},
-        {"table dump", test_dump},
+        {"standard data", test_standard},        {"names", test_names},
+        {"identification pages", test_ids},      {"page list", test_page_list},
+        {"extended inquiry", test_extended},     {"block pages", test_block_pages},
+        {"thin pages", test_thin_pages},         {"operation codes, all", test_rsoc_all},
+        {"operation codes, one", test_rsoc_one}, {"task management functions", test_tmfs},
+        {"default identity", test_identity},     {"bad configuration", test_bad_conf},
+        {"LUN field", test_lun_field},           {"table dump", test_dump},
     };
     return UNIT_RUN("scsi-inquiry", tests);
 }

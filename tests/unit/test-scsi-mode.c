@@ -47,7 +47,7 @@ test_pages(void)
         const uint8_t *p;
         size_t len;
         uint8_t page, sub;
-    } pages[] = {{p01, 12, 0x01, 0}, {p02, 16, 0x02, 0},    {p08, 20, 0x08, 0},
+    } pages[] = {{p01, 12, 0x01, 0}, {p02, 16, 0x02, 0},   {p08, 20, 0x08, 0},
                  {p0a, 12, 0x0a, 0}, {p0a01, 32, 0x0a, 1}, {p1c, 12, 0x1c, 0}};
     open_null();
     for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
@@ -92,10 +92,10 @@ static void
 test_headers(void)
 {
     static const uint8_t six[24] = {23, 0, 0x10, 8, 0, 0, 0x08, 0, 0, 0, 0x02, 0, 0x01, 0x0a};
-    static const uint8_t ten[28] = {0, 26, 0, 0x10, 0, 0, 0, 8, 0, 0, 0x08, 0, 0, 0, 0x02, 0,
-                                    0x01, 0x0a};
-    static const uint8_t llb[36] = {0, 34, 0, 0x10, 1, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0x08, 0,
-                                    0, 0, 0, 0, 0, 0, 0x02, 0, 0x01, 0x0a};
+    static const uint8_t ten[28] = {0, 26,   0, 0x10, 0, 0,    0, 8,    0,
+                                    0, 0x08, 0, 0,    0, 0x02, 0, 0x01, 0x0a};
+    static const uint8_t llb[36] = {0, 34,   0, 0x10, 1, 0, 0, 16, 0, 0,    0, 0,    0,
+                                    0, 0x08, 0, 0,    0, 0, 0, 0,  0, 0x02, 0, 0x01, 0x0a};
     open_null();
     run(CDB(0x1a, 0, 1, 0, 0xff, 0), 255, 0);
     CU_ASSERT(c.in_len == 24 && memcmp(in, six, 24) == 0);
@@ -134,7 +134,7 @@ test_sense_errors(void)
     fake_close(&f);
 }
 
-/* --- MODE SELECT ------------------------------------------------------------------------------------------ */
+/* --- MODE SELECT ----------------------------------------------------------------------------- */
 
 static void
 select6(uint8_t byte1, const uint8_t *page, size_t len)
@@ -321,9 +321,8 @@ static void
 test_flush_fails(void)
 {
     uint8_t page[20];
-    fake_open(&f, &(struct fake_opts){.type = "null",
-                                      .null_size = 1 << 20,
-                                      .layers = "error:op=flush,errno=EIO"});
+    fake_open(&f, &(struct fake_opts){
+                      .type = "null", .null_size = 1 << 20, .layers = "error:op=flush,errno=EIO"});
     memcpy(page, p08, 20);
     page[2] = 0;
     select6(0x10, page, 20);
@@ -334,13 +333,13 @@ test_flush_fails(void)
     fake_close(&f);
 }
 
-/* --- saved values --------------------------------------------------------------------------------------------- */
+/* --- saved values ---------------------------------------------------------------------------- */
 
 static struct lun *
 unit_with_store(struct cstore *cs, bool write_cache)
 {
-    struct lun_conf conf = {.block_size = 512, .online = true, .write_cache = write_cache,
-                            .cstore = cs};
+    struct lun_conf conf = {
+        .block_size = 512, .online = true, .write_cache = write_cache, .cstore = cs};
     struct be_opts bo = {.type = "null", .null_size = 1 << 20, .block_size = 512};
     static const uint8_t seed[32] = {7};
     char err[128];

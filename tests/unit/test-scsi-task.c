@@ -107,7 +107,7 @@ on_done(struct scsi_cmd *cmd)
 
 static const struct scsi_xport log_xport = {fake_pull, fake_push, on_done};
 
-/* --- ordering ------------------------------------------------------------------------------------------ */
+/* --- ordering -------------------------------------------------------------------------------- */
 
 static void
 test_ordered(void)
@@ -200,7 +200,7 @@ test_recheck(void)
     fake_close(&f);
 }
 
-/* --- aborts ----------------------------------------------------------------------------------------------- */
+/* --- aborts ---------------------------------------------------------------------------------- */
 
 static void
 aborted(struct fcmd *c)
@@ -298,7 +298,7 @@ test_data_phase(void)
     fake_close(&f);
 }
 
-/* --- task management functions ------------------------------------------------------------------------------ */
+/* --- task management functions --------------------------------------------------------------- */
 
 struct tmf {
     struct scsi_tmf t; /* first */
@@ -356,8 +356,8 @@ test_tmf_abort_task(void)
     tmf_start(&over, f.itn, TMF_ABORT_TASK, &c);
     CU_ASSERT_EQUAL(tmf_finish(&over), TMF_NO_TASK);
     fake_release(&c);
-    static const uint8_t unsupported[] = {TMF_CLEAR_ACA, TMF_TARGET_COLD_RESET, TMF_TASK_REASSIGN, 0,
-                                          99};
+    static const uint8_t unsupported[] = {TMF_CLEAR_ACA, TMF_TARGET_COLD_RESET, TMF_TASK_REASSIGN,
+                                          0, 99};
     for (size_t i = 0; i < sizeof unsupported; i++) {
         struct tmf u = {0};
         tmf_start(&u, f.itn, unsupported[i], NULL);
@@ -501,7 +501,7 @@ test_reset_state(void)
     fake_close(&f);
 }
 
-/* --- sessions that die ------------------------------------------------------------------------------------- */
+/* --- sessions that die ----------------------------------------------------------------------- */
 
 static void
 test_orphan(void)
@@ -576,8 +576,8 @@ test_die(void)
     struct tmf m = {0};
     open_gated("stuck", "write");
     budget_init(&own, worker_budget(f.w), f.w, 8192);
-    struct itn_params p = {.target_name = "iqn.2026-01.example:target", .tpgt = 1,
-                           .budget = &own, .map = f.map};
+    struct itn_params p = {
+        .target_name = "iqn.2026-01.example:target", .tpgt = 1, .budget = &own, .map = f.map};
     struct itn *itn = itn_new(f.w, &p);
     uint16_t asc;
     ua_take(itn_nexus(itn, 0), &asc);
@@ -653,7 +653,7 @@ test_unmapped(void)
     fake_close(&f);
 }
 
-/* --- reservations (SPC-2) ---------------------------------------------------------------------------------- */
+/* --- reservations (SPC-2) -------------------------------------------------------------------- */
 
 static void
 test_reserve(void)

@@ -26,7 +26,7 @@ static struct lun *lun;
 static struct lun_map *maps[2]; /* with the unit, and empty */
 static char gate[] = "/tmp/evtgt-gate2-XXXXXX";
 
-/* --- a call on a worker, waited for ------------------------------------------------------------------- */
+/* --- a call on a worker, waited for ---------------------------------------------------------- */
 
 struct call {
     void (*fn)(void *arg);
@@ -63,7 +63,7 @@ wait_for(atomic_uint *v, unsigned at_least)
     return false;
 }
 
-/* --- commands ---------------------------------------------------------------------------------------------- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 struct tcmd {
     struct scsi_cmd c; /* first */
@@ -173,7 +173,7 @@ close_session(void *arg)
     p->itn = NULL;
 }
 
-/* --- reset over two workers -------------------------------------------------------------------------------- */
+/* --- reset over two workers ------------------------------------------------------------------ */
 
 static void
 start_write(void *arg)
@@ -251,7 +251,7 @@ test_reset(void)
         call(i, close_session, &p[i]);
 }
 
-/* --- storm ---------------------------------------------------------------------------------------------------- */
+/* --- storm ----------------------------------------------------------------------------------- */
 
 static unsigned
 roll(struct peer *p, unsigned n)
@@ -353,8 +353,11 @@ set_up(void)
     struct lun_conf conf = {.block_size = 512, .online = true, .write_cache = true};
 
     snprintf(layers, sizeof layers, "delay:op=write,stuck=1,when=%s", gate);
-    struct be_opts bo = {.type = "null", .null_size = 1 << 20, .block_size = 512,
-                         .write_cache = true, .layers = layers};
+    struct be_opts bo = {.type = "null",
+                         .null_size = 1 << 20,
+                         .block_size = 512,
+                         .write_cache = true,
+                         .layers = layers};
     be = be_new(&bo, err, sizeof err);
     if (be == NULL || be_open(be) != 0)
         return 1;
