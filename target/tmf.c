@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/counter.h"
 #include "base/pool.h"
 #include "base/serial.h"
 #include "target/target.h"
@@ -185,7 +184,6 @@ tmf_pdu(struct conn *c, struct pdu *pdu)
         return conn_reject(c, REJ_INVALID_FIELD);
     if (s->ntmfs >= TMF_MAX && pdu->immediate)
         return conn_reject(c, REJ_IMMEDIATE_OVERFLOW);
-    counter_add(CT_TMF, 1);
     const struct tmf_row *row = find_row(pdu->flags & 0x7f);
     if (!row || s->ntmfs >= TMF_MAX) {
         respond(c, pdu->itt, row ? TMF_REJECTED : TMF_NOT_SUPPORTED);
