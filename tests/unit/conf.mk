@@ -1,1 +1,2 @@
-# UNIT_TESTS += tests/unit/test-NAME; tests_unit_test_NAME_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-conf
+tests_unit_test_conf_LDADD = $(UNIT_LIBS)
