@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * VERIFY and WRITE AND VERIFY (10, 12, 16): SBC-3 5.36 to 5.38 and 5.42 to 5.44.  Called by
- * dispatch on the command's worker, once xfer_out is set and so much data-out is to come.
+ * dispatch on the command's worker, once xfer_out is set and data-out that cannot
+ * be used is refused.
  *
  * One buffer in two parts: data-out in front (none, one block, or as much as the window), what
  * the medium holds behind it.  Sense of a miscompare: INFORMATION is the byte offset, from the
@@ -228,7 +229,8 @@ sbc_write_and_verify(struct scsi_cmd *cmd)
     }
     be_info(cmd->lu->be, &info);
     cmd->pos = 0;
-    cmd->end = cmd->xfer_out;
+    /* whole blocks, as many as the initiator sends of those the CDB names */
+    cmd->end = cmd->xfer_out < cmd->exp_out ? cmd->xfer_out : cmd->exp_out;
     cmd->scratch[BYTCHK] = bytchk(cmd);
     uint32_t window = sbc_io_window(&info, cmd->end, BUF_MAX / 2);
     cmd->scratch[AREA] = sbc_round_up(window, BUF_MIN);

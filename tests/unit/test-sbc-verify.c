@@ -187,6 +187,22 @@ test_write_and_verify(void)
                 sbc_file_read(9 * bs, back, bytes);
                 CU_ASSERT(memcmp(back, data, bytes) == 0);
             }
+            /* the initiator sends fewer blocks: those are written, no other; a cut one is refused */
+            sbc_fill(data, 6 * bs, i);
+            run(&f, &c, writes[i], 2, 1000, 6, 6 * bs);
+            sbc_fill(data + 8 * bs, 6 * bs, i + 7);
+            memcpy(back, data, 6 * bs);
+            memcpy(data, data + 8 * bs, 4 * bs);
+            run(&f, &c, writes[i], 2, 1000, 6, 4 * bs);
+            CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+            CU_ASSERT_EQUAL(c.c.xfer_out, 6 * bs);
+            memcpy(data + 4 * bs, back + 4 * bs, 2 * bs);
+            sbc_file_read(1000 * bs, back, 6 * bs);
+            CU_ASSERT(memcmp(back, data, 6 * bs) == 0);
+            run(&f, &c, writes[i], 2, 1000, 6, 4 * bs - 1);
+            CU_ASSERT(fake_failed(&c, 5, 0x0e03));
+            run(&f, &c, writes[i], 2, 1000, 6, 0);
+            CU_ASSERT(fake_failed(&c, 5, 0x0e03));
             run(&f, &c, writes[i], 4, 9, 1, bs);
             CU_ASSERT(fake_failed(&c, 5, 0x2400));
             run(&f, &c, writes[i], 6, 9, 1, bs);
