@@ -21,3 +21,7 @@ UNIT_TESTS += tests/unit/test-datain
 tests_unit_test_datain_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-dataout
 tests_unit_test_dataout_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-sess-window
+tests_unit_test_sess_window_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-tmf
+tests_unit_test_tmf_LDADD = $(UNIT_LIBS)
