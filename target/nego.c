@@ -497,7 +497,8 @@ nego_propose(struct nego *n, struct text_out *out)
 void
 nego_declare(struct nego *n, enum key_id id, struct text_out *out)
 {
-    if (n->state[id] & NS_DECLARED)
+    /* Once; and not beside a Reject of the initiator's value, which would be the key twice. */
+    if (n->state[id] & (NS_DECLARED | NS_REFUSED))
         return;
     n->state[id] |= NS_DECLARED;
     text_put_num(out, keys_def(id)->name, n->ours.v[id]);

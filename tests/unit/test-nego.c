@@ -221,6 +221,10 @@ test_declarative(void)
     out.len = 0;
     nego_declare(&n, KEY_MAX_RECV_DSL, &out); /* once */
     CU_ASSERT_EQUAL(out.len, 0);
+    start(KP_OPERATIONAL); /* 6.1: a key is not sent twice */
+    CU_ASSERT(SAY("MaxRecvDataSegmentLength=511"));
+    nego_declare(&n, KEY_MAX_RECV_DSL, &out);
+    CU_ASSERT(answers("MaxRecvDataSegmentLength", "Reject"));
 }
 
 /* 13.14: never above MaxBurstLength, whatever the order on the wire. */
