@@ -205,7 +205,7 @@ admin_lld_show(struct admin_req *r)
         const struct model_target *t = container_of(it, struct model_target, link);
         json_array_append_new(a, json_pack("{siss}", "tid", (int)t->tid, "name", t->name));
     }
-    admin_ok(r, json_pack("{s[{sssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
+    admin_ok(r, json_pack("{s[{ssssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
 }
 
 /* There are no accounts in this version; the list is empty, changes are unsupported. */

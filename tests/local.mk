@@ -33,3 +33,4 @@ EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/initi
 include tests/perf/local.mk
 include tests/wire/local.mk
 include tests/fuzz/local.mk
+include tests/admin/local.mk

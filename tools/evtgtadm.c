@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static const struct option longs[] = {
     {"socket", required_argument, NULL, O_SOCKET},
     {NULL, 0, NULL, 0},
 };
-static const char shorts[] = ":dhVL:o:m:t:s:c:l:n:v:b:E:f:y:T:I:Q:u:p:H:FP:B:Y:OC:S:";
+static const char shorts[] = "dhVL:o:m:t:s:c:l:n:v:b:E:f:y:T:I:Q:u:p:H:FP:B:Y:OC:S:";
 
 static const char usage_text[] =
     "usage: %s --mode MODE --op OP [options]\n"
@@ -105,11 +106,11 @@ adm_die(int status, const char *fmt, ...)
     exit(status);
 }
 
+static void die_usage(void) __attribute__((noreturn));
 static void
-die_option(const char *option)
+die_usage(void)
 {
-    fprintf(stderr, "%s: unrecognized option '%s'\nTry `%s --help' for more information.\n", adm_name,
-            option, adm_name);
+    fprintf(stderr, "Try `%s --help' for more information.\n", adm_name);
     exit(EINVAL);
 }
 
@@ -119,11 +120,11 @@ number(int opt, const char *text, long max)
     char *end;
     errno = 0;
     long v = strtol(text, &end, 0);
-    if (errno || *end || end == text || text[0] == '-')
-        adm_die(EINVAL, "-%c argument value '%s' invalid", opt, text);
-    if (v > max)
-        adm_die(EINVAL, "-%c argument value '%s' out of range", opt, text);
-    return v;
+    if (!*end && end != text && text[0] != '-' && !errno && v <= max)
+        return v;
+    fprintf(stderr, "-%c argument value '%s' %s\n", opt, text,
+            *end || end == text || text[0] == '-' ? "invalid" : "out of range");
+    die_usage();
 }
 
 static void
@@ -174,7 +175,6 @@ parse(struct args *a, int argc, char **argv)
     int c;
 
     *a = (struct args){.tid = -1, .sid = -1, .cid = -1, .lun = -1};
-    opterr = 0;
     while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (c == 'h') {
             printf(usage_text, adm_name);
@@ -182,13 +182,15 @@ parse(struct args *a, int argc, char **argv)
         } else if (c == 'V') {
             puts(PACKAGE_VERSION);
             exit(0);
-        } else if (c == ':' || c == '?') {
-            die_option(argv[optind - 1]);
+        } else if (c == '?') {
+            die_usage(); /* getopt_long said what is wrong */
         }
         take_option(a, c);
     }
-    if (optind < argc)
-        die_option(argv[optind]);
+    if (optind < argc) {
+        fprintf(stderr, "%s: unrecognized option '%s'\n", adm_name, argv[optind]);
+        die_usage();
+    }
 }
 
 /* --- what is allowed where --------------------------------------------------------------------------------- */
@@ -466,6 +468,7 @@ main(int argc, char **argv)
     const char *slash = strrchr(argv[0], '/'), *mode;
 
     adm_name = slash ? slash + 1 : argv[0];
+    argv[0] = (char *)(uintptr_t)adm_name; /* getopt_long's messages start with it */
     parse(&a, argc, argv);
     if (!a.op && !a.mode && argc == 1)
         adm_die(EINVAL, "specify the operation type");

@@ -135,15 +135,46 @@ print_target(const json_t *t)
         printf("        %s\n", json_string_value(v));
 }
 
-static void
-print_keys(const json_t *t)
+static const char *
+key_value(const json_t *keys, const char *name)
 {
     const json_t *v;
     size_t i;
+    json_array_foreach(keys, i, v)
+    {
+        if (strcmp(json_string_value(json_array_get(v, 0)), name) == 0)
+            return json_string_value(json_array_get(v, 1));
+    }
+    return NULL;
+}
+
+/* In tgt's order; then what tgt does not have. */
+static void
+print_keys(const json_t *t)
+{
+    static const char *const order[] = {
+        "MaxRecvDataSegmentLength", "HeaderDigest", "DataDigest", "InitialR2T", "MaxOutstandingR2T",
+        "ImmediateData", "FirstBurstLength", "MaxBurstLength", "DataPDUInOrder",
+        "DataSequenceInOrder", "ErrorRecoveryLevel", "IFMarker", "OFMarker", "DefaultTime2Wait",
+        "DefaultTime2Retain", "MaxConnections"};
+    const json_t *keys = json_object_get(t, "keys"), *v;
+    size_t i;
+
     printf("nop_interval=%lld\nnop_count=%lld\n", num(t, "nop_interval"), num(t, "nop_count"));
-    json_array_foreach(json_object_get(t, "keys"), i, v)
-        printf("%s=%s\n", json_string_value(json_array_get(v, 0)),
-               json_string_value(json_array_get(v, 1)));
+    for (i = 0; i < sizeof order / sizeof *order; i++) {
+        const char *value = key_value(keys, order[i]);
+        if (value)
+            printf("%s=%s\n", order[i], value);
+    }
+    json_array_foreach(keys, i, v)
+    {
+        const char *name = json_string_value(json_array_get(v, 0));
+        bool known = false;
+        for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+            known |= strcmp(name, order[k]) == 0;
+        if (!known)
+            printf("%s=%s\n", name, json_string_value(json_array_get(v, 1)));
+    }
     printf("MaxQueueCmd=%lld\n", num(t, "MaxQueueCmd"));
 }
 

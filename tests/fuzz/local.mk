@@ -15,6 +15,16 @@ tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c
 tests_fuzz_fuzz_text_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_text_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_conf
+tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
+tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZER_FLAGS)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_admin
+tests_fuzz_fuzz_admin_SOURCES = tests/fuzz/fuzz_admin.c
+tests_fuzz_fuzz_admin_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_admin_LDFLAGS = $(FUZZER_FLAGS)
+
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the admin tests share: a daemon for the length of a `with`, calls and their outcome."""
+
+import contextlib
+import os
+
+from lib.evtgt import Daemon, IQN, Lun, Target
+
+MIB = 1 << 20
+NAME = IQN + "disk"
+
+
+class Skip(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def daemon(settings, targets=None, **kw):
+    """Runs a daemon; at the end it must leave with status 0 and without a sanitizer report."""
+    if targets is None:
+        targets = [Target("disk", [Lun("a.img", 4 * MIB, 1, kind="file")])]
+    d = Daemon(targets, settings, **kw)
+    try:
+        d.start()
+        yield d
+        d.stop()
+    finally:
+        d.cleanup()
+
+
+def call(d, text, status=0, err=None):
+    """`text`: options, blank separated. Returns stdout; err: the exact message on stderr."""
+    out = d.adm(*text.split(), check=False)
+    where = "%s: status %d, out %r, err %r" % (text, out.returncode, out.stdout, out.stderr)
+    assert out.returncode == status, where
+    if err is not None:
+        assert out.stderr == "evtgtadm: %s\n" % err, where
+    if status:
+        assert out.stdout == "", where
+        assert out.stderr, where
+    return out.stdout
+
+
+def file(d, name, size=MIB):
+    path = os.path.join(d.dir, name)
+    with open(path, "wb") as f:
+        f.truncate(size)
+    return path
