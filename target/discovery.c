@@ -25,7 +25,7 @@
 #define HOST_ADDRS_MAX 64u
 #define RECORD_MAX     256u /* addresses shown for one target */
 
-/* --- addresses ------------------------------------------------------------------------------------ */
+/* --- addresses ------------------------------------------------------------------------------- */
 
 /* The host's addresses, without ports; replaced by main, copied by workers. Under the lock only
  * memory is touched. */
@@ -142,8 +142,7 @@ add_address(struct addr_list *l, const struct sockaddr_storage *sa)
 {
     const struct sockaddr_storage *here = &l->c->local;
     if (l->n == RECORD_MAX || is_link_local6(sa) || is_wildcard(sa) ||
-        (is_loopback(sa) && !is_loopback(here)) ||
-        (is_link_local4(sa) && !is_link_local4(here)))
+        (is_loopback(sa) && !is_loopback(here)) || (is_link_local4(sa) && !is_link_local4(here)))
         return;
     for (unsigned i = 0; i < l->n; i++) {
         if (same_address(&l->addr[i], sa))
@@ -194,7 +193,7 @@ list_addresses(struct addr_list *l, const struct conn *c, const struct node_set 
     }
 }
 
-/* --- records -------------------------------------------------------------------------------------- */
+/* --- records --------------------------------------------------------------------------------- */
 
 static void
 put_record(struct text_out *out, struct conn *c, const struct node_set *set,

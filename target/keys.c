@@ -234,7 +234,7 @@ keys_number(const char *s, uint64_t *out)
     return true;
 }
 
-/* --- configuration ------------------------------------------------------------------------------ */
+/* --- configuration --------------------------------------------------------------------------- */
 
 void
 keys_defaults(struct key_values *kv)
@@ -369,12 +369,17 @@ keys_show(const struct key_values *kv, unsigned i, const char **name, char *valu
     return true;
 }
 
-/* --- documentation -------------------------------------------------------------------------------- */
+/* --- documentation --------------------------------------------------------------------------- */
 
 static const char *const rule_names[] = {
-    [KR_DECLARE] = "declarative", [KR_FIRST] = "first supported", [KR_AND] = "AND",
-    [KR_OR] = "OR",               [KR_MIN] = "minimum",           [KR_MAX] = "maximum",
-    [KR_REJECT] = "rejected",     [KR_ASK] = "question",
+    [KR_DECLARE] = "declarative",
+    [KR_FIRST] = "first supported",
+    [KR_AND] = "AND",
+    [KR_OR] = "OR",
+    [KR_MIN] = "minimum",
+    [KR_MAX] = "maximum",
+    [KR_REJECT] = "rejected",
+    [KR_ASK] = "question",
 };
 static const char *const from_names[] = {
     [KF_INITIATOR] = "initiator", [KF_TARGET] = "target", [KF_BOTH] = "both"};

@@ -46,11 +46,11 @@ struct key_cond {
 };
 
 /* Bits of digest keys, and the flag that the configuration named CRC32C first. */
-#define DIGEST_NONE      1u
-#define DIGEST_CRC32C    2u
-#define LIST_LAST_FIRST  0x80000000u
-#define AUTH_NONE        1u
-#define SESSION_NORMAL   1u
+#define DIGEST_NONE       1u
+#define DIGEST_CRC32C     2u
+#define LIST_LAST_FIRST   0x80000000u
+#define AUTH_NONE         1u
+#define SESSION_NORMAL    1u
 #define SESSION_DISCOVERY 2u
 
 struct key_def {
@@ -60,14 +60,14 @@ struct key_def {
     bool leading_only; /* only in the login that makes the session */
     bool normal_only;  /* irrelevant when SessionType=Discovery */
     bool settable;
-    bool propose;    /* the target speaks first where the default would break its own setting */
-    bool must_agree; /* no common word: the login ends with `failure`, whatever the default */
+    bool propose;      /* the target speaks first where the default would break its own setting */
+    bool must_agree;   /* no common word: the login ends with `failure`, whatever the default */
     uint16_t failure;  /* enum login_status */
     uint32_t min, max; /* RFC 7143: numbers, or bytes of text */
     uint32_t def;      /* RFC 7143: in force when nobody speaks */
     uint32_t ours;     /* what this target offers unless told otherwise */
     uint32_t lo, hi;   /* what this target can be told to offer */
-    const struct key_word *words; /* ended by a NULL name */
+    const struct key_word *words;         /* ended by a NULL name */
     const struct key_cond *irrelevant_if; /* all of them true; ended by key KEY_COUNT */
     const struct key_cond *bound;         /* its key's value is this key's upper limit */
 };

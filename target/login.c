@@ -30,7 +30,8 @@
 #define NSG(flags) ((unsigned)(flags)&3u)
 #define NSG_FFP    3u
 
-enum login_stage { /* bits, so that a row can name a set */
+/* Bits, so that a row can name a set. */
+enum login_stage {
     LG_START = 1,
     LG_SECURITY = 2,
     LG_OPERATIONAL = 4,
@@ -69,7 +70,7 @@ struct login {
     uint32_t itt;
     struct nego nego;
     struct auth auth;
-    char asked[64]; /* TargetName as sent, cut: for the log */
+    char asked[64];          /* TargetName as sent, cut: for the log */
     struct login_result res; /* names, tags and, at the end, what was agreed */
 };
 
@@ -85,7 +86,7 @@ static const struct auth_method auth_methods[] = {
     {AUTH_NONE, auth_none_step, NULL},
 };
 
-/* --- begin and end -------------------------------------------------------------------------------- */
+/* --- begin and end --------------------------------------------------------------------------- */
 
 static struct login *
 login_new(struct conn *c, const struct pdu *pdu)
@@ -113,6 +114,7 @@ login_free(struct conn *c)
     struct login *l = c->login;
     if (l == NULL)
         return;
+    worker_assert_owner(c->w);
     c->login = NULL;
     if (l->auth.method != NULL && l->auth.method->free != NULL)
         l->auth.method->free(&l->auth);
@@ -123,7 +125,7 @@ login_free(struct conn *c)
     free(l);
 }
 
-/* --- responses ------------------------------------------------------------------------------------ */
+/* --- responses ------------------------------------------------------------------------------- */
 
 static void
 send_response(struct conn *c, uint8_t flags, enum login_status status, uint16_t tsih,
@@ -209,7 +211,7 @@ refuse(struct conn *c, enum login_status status, const char *why)
     return KEEP;
 }
 
-/* --- names ----------------------------------------------------------------------------------------- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 /* Which target, and may this initiator have it (RFC 7143 13.4, 11.13.5). */
 static enum login_status
@@ -281,7 +283,7 @@ note_alias(struct login *l)
         (void)snprintf(l->res.initiator_alias, sizeof l->res.initiator_alias, "%s", alias);
 }
 
-/* --- authentication --------------------------------------------------------------------------------- */
+/* --- authentication -------------------------------------------------------------------------- */
 
 /* Runs the agreed method's next step. Without an AuthMethod key the method is None, which must
  * be one that this target accepts (RFC 7143 6.3.2). `leaving`: the initiator wants out of the stage
@@ -311,7 +313,7 @@ authenticate(struct login *l, bool leaving, const char **why)
     return LS_OK;
 }
 
-/* --- one request ------------------------------------------------------------------------------------ */
+/* --- one request ----------------------------------------------------------------------------- */
 
 /* The stage that a request is for, or 0. */
 static uint8_t
@@ -516,7 +518,7 @@ login_foreign_pdu(struct conn *c, const struct pdu *pdu)
     return refuse(c, LS_INVALID_REQUEST, "a PDU that is no Login Request");
 }
 
-/* --- the end ---------------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static void
 log_success(const struct conn *c)

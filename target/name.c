@@ -17,9 +17,11 @@ static size_t
 utf8_next(const uint8_t *p, size_t left, uint32_t *code)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3
-               : (p[0] & 0xf8) == 0xf0                 ? 4
-                                                       : 0;
+    size_t n = p[0] < 0x80             ? 1
+               : (p[0] & 0xe0) == 0xc0 ? 2
+               : (p[0] & 0xf0) == 0xe0 ? 3
+               : (p[0] & 0xf8) == 0xf0 ? 4
+                                       : 0;
     if (n == 0 || n > left)
         return 0;
     uint32_t c = n == 1 ? p[0] : p[0] & (0x7fu >> n);

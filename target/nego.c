@@ -23,7 +23,7 @@
 #define ANSWER_IRRELEVANT "Irrelevant"
 #define ANSWER_UNKNOWN    "NotUnderstood"
 
-/* --- text being built ------------------------------------------------------------------------- */
+/* --- text being built ------------------------------------------------------------------------ */
 
 void
 text_put_raw(struct text_out *o, const void *p, size_t len)
@@ -78,7 +78,7 @@ text_out_free(struct text_out *o)
     *o = (struct text_out){.limit = o->limit};
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading --------------------------------------------------------------------------------- */
 
 void
 nego_init(struct nego *n, const struct key_values *ours, enum key_phase phase)
@@ -207,7 +207,7 @@ nego_offered(const struct nego *n, enum key_id id)
     return n->offer[id];
 }
 
-/* --- deciding ----------------------------------------------------------------------------------- */
+/* --- deciding -------------------------------------------------------------------------------- */
 
 enum decision { SILENT, ANSWER, FAILED };
 
@@ -374,9 +374,8 @@ take_answer(struct nego *n, enum key_id id, const char *value)
     }
     char num[16];
     const char *answer = NULL;
-    enum decision what = d->type == KT_LIST
-                             ? decide_list(n, id, value, &answer)
-                             : decide_value(n, id, value, &answer, num, sizeof num);
+    enum decision what = d->type == KT_LIST ? decide_list(n, id, value, &answer)
+                                            : decide_value(n, id, value, &answer, num, sizeof num);
     if (what == FAILED)
         return FAILED;
     if (answer == NULL || strcmp(answer, ANSWER_REJECT) == 0) {
@@ -462,7 +461,7 @@ nego_answer(struct nego *n, struct text_out *out)
     return true;
 }
 
-/* --- the target's own words --------------------------------------------------------------------- */
+/* --- the target's own words ------------------------------------------------------------------ */
 
 /* Would the value in force break what this target was set to? */
 static bool

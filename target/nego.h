@@ -25,19 +25,20 @@ void text_put_num(struct text_out *o, const char *key, uint32_t value);
 void text_put_raw(struct text_out *o, const void *p, size_t len);
 void text_out_free(struct text_out *o);
 
-enum nego_state { /* bits, per key */
-    NS_OFFERED = 1,  /* the initiator spoke of it in an earlier text */
-    NS_AGREED = 2,   /* v[] is negotiated, not a default */
-    NS_PROPOSED = 4, /* the target spoke first; closed by NS_AGREED or NS_REFUSED */
-    NS_REFUSED = 8,  /* answered Reject or Irrelevant, by either side */
+/* Bits, per key. */
+enum nego_state {
+    NS_OFFERED = 1,   /* the initiator spoke of it in an earlier text */
+    NS_AGREED = 2,    /* v[] is negotiated, not a default */
+    NS_PROPOSED = 4,  /* the target spoke first; closed by NS_AGREED or NS_REFUSED */
+    NS_REFUSED = 8,   /* answered Reject or Irrelevant, by either side */
     NS_DECLARED = 16, /* the target has declared its own value */
 };
 
 struct nego {
     struct key_values ours;
-    uint8_t phase;     /* enum key_phase, one bit */
-    bool discovery;    /* session type */
-    bool leading;      /* this login makes the session */
+    uint8_t phase;         /* enum key_phase, one bit */
+    bool discovery;        /* session type */
+    bool leading;          /* this login makes the session */
     uint32_t v[KEY_COUNT]; /* in force; lists: the bit of the word */
     uint8_t state[KEY_COUNT];
     uint64_t offer_hash[KEY_COUNT], answer_hash[KEY_COUNT];
@@ -50,9 +51,9 @@ struct nego {
     void *ask_arg;
     /* why it failed */
     enum login_status status;
-    const char *why;      /* static text */
-    enum key_id bad;      /* KEY_COUNT: none */
-    char bad_value[64];   /* cut; the peer's bytes: escape before logging */
+    const char *why;    /* static text */
+    enum key_id bad;    /* KEY_COUNT: none */
+    char bad_value[64]; /* cut; the peer's bytes: escape before logging */
 };
 
 void nego_init(struct nego *n, const struct key_values *ours, enum key_phase phase);

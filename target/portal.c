@@ -53,7 +53,7 @@ static struct {
 /* Sockets on their way to a worker: not yet counted by conn_half_open. */
 static atomic_uint on_the_way;
 
-/* --- addresses as text ------------------------------------------------------------------------------ */
+/* --- addresses as text ----------------------------------------------------------------------- */
 
 const char *
 portal_text(const struct sockaddr_storage *sa, char *buf, size_t size)
@@ -79,7 +79,7 @@ portal_text(const struct sockaddr_storage *sa, char *buf, size_t size)
     return buf;
 }
 
-/* --- accepting ---------------------------------------------------------------------------------------- */
+/* --- accepting ------------------------------------------------------------------------------- */
 
 static void
 on_accepted(struct worker *w, void *arg)
@@ -195,7 +195,7 @@ on_rest_over(struct worker_timer *t)
     watch_all(true);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------------ */
+/* --- opening and closing --------------------------------------------------------------------- */
 
 static bool
 any_wildcard(void)
@@ -203,7 +203,8 @@ any_wildcard(void)
     list_each(it, &pt.portals) {
         const struct sockaddr_storage *sa = &container_of(it, struct portal, link)->pub.addr;
         if (sa->ss_family == AF_INET6
-                ? IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr)
+                ? IN6_IS_ADDR_UNSPECIFIED(
+                      &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr)
                 : ((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr == INADDR_ANY)
             return true;
     }

@@ -18,8 +18,8 @@
 #include "target/nego.h"
 #include "target/target.h"
 
-#define TEXT_F 0x80u
-#define TEXT_C 0x40u
+#define TEXT_F     0x80u
+#define TEXT_C     0x40u
 /* An answer that peers cannot make longer than this by asking for nonsense; SendTargets, whose
  * length is the configuration's, is outside of it. */
 #define ANSWER_MAX 65536u
@@ -58,7 +58,7 @@ begin(struct conn *c, const struct pdu *pdu)
     c->text.ttt = c->text.ttt >= 0x7ffffffe ? 1 : c->text.ttt + 1; /* never the reserved tag */
 }
 
-/* --- responses ---------------------------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------------------------- */
 
 /* Bytes of the answer that fit, ending after a whole pair where one ends: initiators that do not
  * know the C bit then still understand the pieces. */
@@ -96,7 +96,7 @@ respond(struct conn *c, uint8_t req_flags)
     return KEEP;
 }
 
-/* --- negotiation ---------------------------------------------------------------------------------- */
+/* --- negotiation ----------------------------------------------------------------------------- */
 
 struct asking {
     struct conn *c;

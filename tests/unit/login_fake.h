@@ -31,7 +31,7 @@ static struct {
     struct node_portal portals[4];
     struct node_set set;
     /* what happened */
-    unsigned sent; /* PDUs */
+    unsigned sent;        /* PDUs */
     uint8_t bhs[BHS_LEN]; /* of the last */
     uint8_t *text;
     uint32_t len;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SendTargets (RFC 7143 Appendix C) and text exchanges in full feature phase (6.4, 11.10, 11.11). */
+/* SendTargets (RFC 7143 Appendix C) and text exchanges in full feature phase (6.4, 11.10, 11.11).
+ */
 #include "config.h"
 
 #include "tests/unit/login_fake.h"
 #include "tests/unit/unit.h"
 
-#define F 0x80
-#define C 0x40
+#define F    0x80
+#define C    0x40
 #define NONE TAG_RESERVED
 
-#define A "iqn.2001-04.com.example:a"
-#define B "iqn.2001-04.com.example:b"
-#define GUARDED "iqn.2001-04.com.example:guarded"
+#define A         "iqn.2001-04.com.example:a"
+#define B         "iqn.2001-04.com.example:b"
+#define GUARDED   "iqn.2001-04.com.example:guarded"
 #define INITIATOR "iqn.2001-04.com.example:i"
 
 static enum verdict
@@ -47,8 +48,7 @@ ttt(void)
 static bool
 is_final(void)
 {
-    return fake.bhs[0] == 0x24 && fake.bhs[1] == F && ttt() == NONE &&
-           get_be32(fake.bhs + 16) == 5;
+    return fake.bhs[0] == 0x24 && fake.bhs[1] == F && ttt() == NONE && get_be32(fake.bhs + 16) == 5;
 }
 
 static void
@@ -305,7 +305,7 @@ test_tags(void)
     uint32_t tag = ttt();
     CU_ASSERT_EQUAL(SEND(F, tag + 1, "gets=\0"), REJECT);
     CU_ASSERT_EQUAL(send_bytes(F, 6, tag, "gets=\0", 6), REJECT); /* another ITT */
-    CU_ASSERT_EQUAL(SEND(F, tag, "gets=\0"), KEEP);           /* the exchange is still there */
+    CU_ASSERT_EQUAL(SEND(F, tag, "gets=\0"), KEEP);               /* the exchange is still there */
     CU_ASSERT(is_final());
     (void)SEND(C, NONE, "SendTar"); /* forgotten by the next */
     CU_ASSERT_EQUAL(SEND(F, NONE, "X-a=b\0"), KEEP);

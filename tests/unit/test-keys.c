@@ -197,12 +197,9 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"numbers", test_numbers},
-        {"values of RFC 7143", test_rfc_values},
-        {"find", test_find},
-        {"dependencies", test_dependencies_come_first},
-        {"set", test_set},
-        {"set digests", test_set_digest},
+        {"numbers", test_numbers}, {"values of RFC 7143", test_rfc_values},
+        {"find", test_find},       {"dependencies", test_dependencies_come_first},
+        {"set", test_set},         {"set digests", test_set_digest},
         {"dump", test_dump},
     };
     return UNIT_RUN("keys", tests);

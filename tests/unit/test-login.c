@@ -5,13 +5,13 @@
 #include "tests/unit/login_fake.h"
 #include "tests/unit/unit.h"
 
-#define T 0x80
-#define C 0x40
+#define T                0x80
+#define C                0x40
 #define STAGES(csg, nsg) (uint8_t)((csg) << 2 | (nsg))
 
-#define TARGET "iqn.2001-04.com.example:disk"
+#define TARGET    "iqn.2001-04.com.example:disk"
 #define INITIATOR "iqn.2001-04.com.example:i"
-#define NAMES "InitiatorName=" INITIATOR "\0TargetName=" TARGET "\0"
+#define NAMES     "InitiatorName=" INITIATOR "\0TargetName=" TARGET "\0"
 
 static const uint8_t isid[6] = {0x80, 1, 2, 3, 4, 5};
 static uint16_t tsih;
@@ -46,7 +46,7 @@ send_bytes(uint8_t flags, const void *text, size_t len)
 }
 
 #define SEND(flags, literal) send_bytes((uint8_t)(flags), (literal), sizeof(literal) - 1)
-#define EMPTY(flags) send_bytes((uint8_t)(flags), NULL, 0)
+#define EMPTY(flags)         send_bytes((uint8_t)(flags), NULL, 0)
 
 static void
 fresh(void)
@@ -181,8 +181,9 @@ static void
 test_names_are_folded(void)
 {
     fresh();
-    (void)SEND(T | STAGES(1, 3),
-               "TargetName=IQN.2001-04.com.example:DISK\0InitiatorName=iqn.2001-04.COM.example:i\0");
+    (void)SEND(
+        T | STAGES(1, 3),
+        "TargetName=IQN.2001-04.com.example:DISK\0InitiatorName=iqn.2001-04.COM.example:i\0");
     CU_ASSERT(fake.established);
     CU_ASSERT_STRING_EQUAL(fake.res.initiator, INITIATOR);
 }
@@ -250,7 +251,7 @@ static void
 test_bad_stages(void)
 {
     static const uint8_t bad[] = {
-        STAGES(2, 3) | T, STAGES(2, 0), STAGES(0, 2) | T, STAGES(3, 3) | T, STAGES(3, 0),
+        STAGES(2, 3) | T, STAGES(2, 0),     STAGES(0, 2) | T, STAGES(3, 3) | T, STAGES(3, 0),
         STAGES(1, 1) | T, STAGES(1, 0) | T, STAGES(0, 0) | T, STAGES(1, 2) | T,
     };
     for (size_t i = 0; i < sizeof bad; i++) {

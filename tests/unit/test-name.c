@@ -32,8 +32,8 @@ test_forms(void)
     CU_ASSERT(is_good("iqn.1993-08.org.debian:01:a_b", "iqn.1993-08.org.debian:01:a_b"));
     CU_ASSERT(is_good("eui.02004567A425678D", "eui.02004567a425678d"));
     CU_ASSERT(is_good("naa.52004567BA64678D", "naa.52004567ba64678d"));
-    CU_ASSERT(is_good("naa.62004567BA64678D0123456789ABCDEF",
-                      "naa.62004567ba64678d0123456789abcdef"));
+    CU_ASSERT(
+        is_good("naa.62004567BA64678D0123456789ABCDEF", "naa.62004567ba64678d0123456789abcdef"));
 }
 
 static void
@@ -107,7 +107,7 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"forms", test_forms},   {"bad forms", test_bad_forms},        {"utf-8", test_utf8},
+        {"forms", test_forms},   {"bad forms", test_bad_forms},       {"utf-8", test_utf8},
         {"length", test_length}, {"fold", test_fold_takes_old_names},
     };
     return UNIT_RUN("name", tests);

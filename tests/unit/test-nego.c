@@ -181,13 +181,26 @@ static void
 test_bad_numbers(void)
 {
     static const char *const bad[] = {
-        "MaxConnections=0",        "MaxConnections=65536",   "MaxBurstLength=511",
-        "MaxBurstLength=16777216", "FirstBurstLength=0",     "FirstBurstLength=511",
-        "ErrorRecoveryLevel=3",    "MaxOutstandingR2T=0",    "MaxOutstandingR2T=65536",
-        "DefaultTime2Wait=3601",   "DefaultTime2Retain=3601", "MaxBurstLength=-1",
-        "MaxBurstLength=08192",    "MaxBurstLength=4294968320", "MaxBurstLength=",
-        "MaxBurstLength=8192~16384", "MaxBurstLength=99999999999999999999999999",
-        "MaxBurstLength=8192,16384", "MaxBurstLength=0x", "MaxRecvDataSegmentLength=511",
+        "MaxConnections=0",
+        "MaxConnections=65536",
+        "MaxBurstLength=511",
+        "MaxBurstLength=16777216",
+        "FirstBurstLength=0",
+        "FirstBurstLength=511",
+        "ErrorRecoveryLevel=3",
+        "MaxOutstandingR2T=0",
+        "MaxOutstandingR2T=65536",
+        "DefaultTime2Wait=3601",
+        "DefaultTime2Retain=3601",
+        "MaxBurstLength=-1",
+        "MaxBurstLength=08192",
+        "MaxBurstLength=4294968320",
+        "MaxBurstLength=",
+        "MaxBurstLength=8192~16384",
+        "MaxBurstLength=99999999999999999999999999",
+        "MaxBurstLength=8192,16384",
+        "MaxBurstLength=0x",
+        "MaxRecvDataSegmentLength=511",
         "MaxRecvDataSegmentLength=16777216",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -331,7 +344,8 @@ test_second_connection(void)
 {
     start(KP_OPERATIONAL);
     n.leading = false;
-    CU_ASSERT(SAY("MaxConnections=2\0MaxBurstLength=8192\0HeaderDigest=CRC32C\0SessionType=Normal"));
+    CU_ASSERT(
+        SAY("MaxConnections=2\0MaxBurstLength=8192\0HeaderDigest=CRC32C\0SessionType=Normal"));
     CU_ASSERT(answers("MaxConnections", "Reject"));
     CU_ASSERT(answers("MaxBurstLength", "Reject"));
     CU_ASSERT(answers("HeaderDigest", "CRC32C"));
@@ -403,7 +417,8 @@ static void
 test_repeats(void)
 {
     start(KP_OPERATIONAL);
-    CU_ASSERT(SAY("InitiatorName=iqn.2001-04.com.example:i\0SessionType=Normal\0MaxBurstLength=16777215"));
+    CU_ASSERT(SAY(
+        "InitiatorName=iqn.2001-04.com.example:i\0SessionType=Normal\0MaxBurstLength=16777215"));
     CU_ASSERT(SAY("InitiatorName=iqn.2001-04.com.example:i\0SessionType=Normal"));
     CU_ASSERT_EQUAL(out.len, 0);
     CU_ASSERT(SAY("MaxBurstLength=16777215")); /* what was offered: the same answer */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "tests/unit/unit.h"
 /* Own versions of these two. */
-#define conn_accept fake_conn_accept
+#define conn_accept    fake_conn_accept
 #define conn_half_open fake_conn_half_open
 #include "tests/unit/login_fake.h"
 #undef conn_accept
