@@ -193,7 +193,7 @@ check_range(struct scsi_cmd *cmd, const struct scsi_op *op)
         return false;
     }
     /* before the data are looked at: what is too long is no matter of residuals */
-    if ((op->flags & OP_BLOCKS) && cmd->nblk > SBC_MAX_XFER_BYTES >> cmd->lu->block_shift) {
+    if ((op->flags & OP_BLOCKS) && cmd->nblk > SBC_MAX_XFER_BLOCKS) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(op->nblk.off));
         return false;
     }

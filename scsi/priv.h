@@ -374,7 +374,7 @@ void sbc_prefetch(struct scsi_cmd *cmd);   /* 10 16 */
 void sbc_start_stop(struct scsi_cmd *cmd);
 
 /* Limits announced in VPD B0 and enforced by the handlers: each truth once. */
-#define SBC_MAX_XFER_BYTES       (16u * 1024 * 1024) /* MAXIMUM TRANSFER LENGTH */
+#define SBC_MAX_XFER_BLOCKS      65536u              /* MAXIMUM TRANSFER LENGTH */
 #define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29)        /* in one UNMAP, all descriptors; in bytes */
 #define SBC_MAX_UNMAP_DESC       256u
 #define SBC_MAX_WRITE_SAME_BYTES (1ull << 32)

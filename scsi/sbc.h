@@ -26,10 +26,6 @@ sbc_round_up(uint64_t n, uint32_t unit) /* unit: a power of two; the result fits
 
 /* --- sbc_io.c ------------------------------------------------------------------------------- */
 
-/* MAXIMUM TRANSFER LENGTH (SBC-3 6.5.3): false and the command failed (05/24/00) when nblk is
- * beyond it. */
-bool sbc_io_length_ok(struct scsi_cmd *cmd);
-
 /* Bytes of one window for a transfer of `total` bytes: at most `max`, at most what the backend
  * takes in one request; whole blocks unless it is the whole transfer. */
 uint32_t sbc_io_window(const struct be_info *info, uint64_t total, uint32_t max);

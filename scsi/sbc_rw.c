@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * READ and WRITE (6, 10, 12, 16): SBC-3 5.11 to 5.14 and 5.29 to 5.32.  Called by dispatch on the
- * command's worker, which has set xfer_in or xfer_out and refused data-out that cannot be used.
+ * command's worker, which has set xfer_in or xfer_out and refused too long transfers and data-out
+ * that cannot be used.
  *
  * A transfer of up to 1 MiB is one window: one buffer, one backend request.  A larger one moves
  * in windows through the same buffer, so that memory never follows what the CDB asks for.
@@ -142,8 +143,6 @@ void
 sbc_read(struct scsi_cmd *cmd)
 {
     worker_assert_owner(cmd->w);
-    if (!sbc_io_length_ok(cmd))
-        return;
     cmd->pos = 0;
     cmd->end = cmd->xfer_in < cmd->exp_in ? cmd->xfer_in : cmd->exp_in;
     if (cmd->end == 0) {
@@ -196,8 +195,6 @@ sbc_write(struct scsi_cmd *cmd)
     struct be_info info;
 
     worker_assert_owner(cmd->w);
-    if (!sbc_io_length_ok(cmd))
-        return;
     /* whole blocks, as many as the initiator sends of those the CDB names */
     cmd->end = cmd->xfer_out < cmd->exp_out ? cmd->xfer_out : cmd->exp_out;
     if (cmd->end == 0) {

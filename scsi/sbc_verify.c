@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * VERIFY and WRITE AND VERIFY (10, 12, 16): SBC-3 5.36 to 5.38 and 5.42 to 5.44.  Called by
- * dispatch on the command's worker, once xfer_out is set and data-out that cannot
- * be used is refused.
+ * dispatch on the command's worker, once xfer_out is set and data-out that cannot be used is
+ * refused.
  *
  * One buffer in two parts: data-out in front (none, one block, or as much as the window), what
  * the medium holds behind it.  Sense of a miscompare: INFORMATION is the byte offset, from the
@@ -160,8 +160,10 @@ sbc_verify(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (!sbc_io_length_ok(cmd))
+    if (cmd->nblk > SBC_MAX_XFER_BLOCKS) { /* whether data move or not (SBC-3 6.5.3) */
+        scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(cmd->op->nblk.off));
         return;
+    }
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;
@@ -221,8 +223,6 @@ sbc_write_and_verify(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (!sbc_io_length_ok(cmd))
-        return;
     if (cmd->nblk == 0) {
         scsi_good(cmd);
         return;

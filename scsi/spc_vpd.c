@@ -146,7 +146,7 @@ put_limits(struct vpd *v)
     wcur_u8(w, 0x01); /* WSNZ: WRITE SAME of 0 blocks is refused */
     wcur_u8(w, 0);    /* no COMPARE AND WRITE */
     wcur_be16(w, v->conf.opt_xfer_gran);
-    wcur_be32(w, blocks32(v, SBC_MAX_XFER_BYTES));
+    wcur_be32(w, SBC_MAX_XFER_BLOCKS);
     wcur_be32(w, v->conf.opt_xfer_len);
     wcur_be32(w, 0); /* MAXIMUM PREFETCH LENGTH: no limit */
     wcur_be32(w, thin ? blocks32(v, SBC_MAX_UNMAP_LBAS_BYTES) : 0);

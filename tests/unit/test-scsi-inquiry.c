@@ -182,7 +182,7 @@ test_block_pages(void)
     CU_ASSERT_EQUAL(in[4], 1); /* WSNZ */
     CU_ASSERT_EQUAL(in[5], 0); /* COMPARE AND WRITE */
     CU_ASSERT_EQUAL(get_be16(in + 6), 8);
-    CU_ASSERT_EQUAL(get_be32(in + 8), 32768); /* 16 MiB */
+    CU_ASSERT_EQUAL(get_be32(in + 8), 65536);
     CU_ASSERT_EQUAL(get_be32(in + 12), 2048);
     CU_ASSERT_EQUAL(get_be32(in + 20), 0); /* no UNMAP */
     CU_ASSERT_EQUAL(get_be32(in + 24), 0);
