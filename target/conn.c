@@ -78,13 +78,13 @@ tgt_worker_fini(struct worker *w)
         sess_kill(list_first(&here->sessions, struct sess, on_worker), "the daemon ends");
     list_each(it, &here->conns)
         conn_close(container_of(it, struct conn, on_worker), "the daemon ends", false);
-    list_each_safe(it, &here->conns)
-    {
+    list_each_safe(it, &here->conns) {
         struct conn *c = container_of(it, struct conn, on_worker);
         c->flushing = false;
         deferred_cancel(&c->close_later);
         c->close_later.fn(&c->close_later);
     }
+    node_forget_here();
     worker_defer_flush(w, &here->reap); /* after what this has deferred */
 }
 

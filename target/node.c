@@ -41,6 +41,14 @@ set_put(struct node_set *set)
     free(set);
 }
 
+void
+node_forget_here(void)
+{
+    struct tgt_worker *t = tgt_here();
+    set_put(t->nodes);
+    t->nodes = NULL;
+}
+
 const struct node_set *
 node_set_here(void)
 {

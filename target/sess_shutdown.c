@@ -11,7 +11,8 @@
 #include "base/pool.h"
 #include "target/target.h"
 
-#define POLL_MS 20u
+#define POLL_MS  20u
+#define FLUSH_MS 500u /* for the last words of those that were dropped */
 
 struct sess_shutdown {
     void (*done)(void *arg);
@@ -29,8 +30,7 @@ on_ask(struct worker *w, void *arg)
     (void)w;
     (void)arg;
     uint16_t s = (uint16_t)(tgt_opts.shutdown_s < 0xffff ? tgt_opts.shutdown_s : 0xffff);
-    list_each(it, &tgt_here()->conns)
-    {
+    list_each(it, &tgt_here()->conns) {
         struct conn *c = container_of(it, struct conn, on_worker);
         if (c->closing)
             continue;
@@ -50,8 +50,7 @@ on_kill(struct worker *w, void *arg)
     (void)arg;
     list_each_safe(it, &tgt_here()->sessions)
         sess_drop(container_of(it, struct sess, on_worker), "the daemon ends");
-    list_each(it, &tgt_here()->conns)
-    {
+    list_each(it, &tgt_here()->conns) {
         struct conn *c = container_of(it, struct conn, on_worker);
         if (!c->closing)
             conn_close(c, "the daemon ends", false);
@@ -70,12 +69,14 @@ static void
 on_counted(struct worker *back, void *arg)
 {
     struct sess_shutdown *sd = arg;
+    bool late = clock_ms() >= sd->deadline_ms;
+    if (atomic_load(&sd->left) > 0 && !late) {
+        worker_timer_start_ms(&sd->timer, POLL_MS);
+        return;
+    }
     if (atomic_load(&sd->left) > 0 && !sd->killed) {
-        if (clock_ms() < sd->deadline_ms) {
-            worker_timer_start_ms(&sd->timer, POLL_MS);
-            return;
-        }
         sd->killed = true;
+        sd->deadline_ms = clock_ms() + FLUSH_MS;
         worker_broadcast(on_kill, sd, back, on_counted);
         return;
     }

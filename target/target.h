@@ -157,6 +157,7 @@ struct tgt_node *node_get(struct tgt_node *n);
 void node_put(struct tgt_node *n);
 /* On a worker: the set published to it; borrowed until the next loop turn. */
 const struct node_set *node_set_here(void);
+void node_forget_here(void); /* the worker ends */
 struct tgt_node *node_find(const struct node_set *set, const char *name); /* borrowed */
 /* Main: takes over `set`; every worker switches (sessions of removed or changed nodes are told:
  * sess_node_changed); then done(arg) on main and the old set is let go. */

@@ -25,3 +25,5 @@ UNIT_TESTS += tests/unit/test-sess-window
 tests_unit_test_sess_window_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-tmf
 tests_unit_test_tmf_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-sess
+tests_unit_test_sess_LDADD = $(UNIT_LIBS)
