@@ -223,9 +223,9 @@ described_blocks(const struct scsi_cmd *cmd, const struct scsi_op *op)
 }
 
 /*
- * Sets xfer_in or xfer_out.  Less data-out than described (RFC 7143 11.4.5.1): whole blocks are
- * written and the residual tells; what is not a whole number of blocks, or cannot be done in part
- * (parameter lists, one-block forms), or is nothing at all, is refused with nothing done.
+ * Sets xfer_in or xfer_out.  Less data-out than described (RFC 7143 11.4.5.1): whole blocks, even
+ * none, are written and the residual tells; what is not a whole number of blocks, or cannot be
+ * done in part (parameter lists, one-block forms), or came as a read, is refused with nothing done.
  */
 static bool
 check_data(struct scsi_cmd *cmd, const struct scsi_op *op)
@@ -242,7 +242,7 @@ check_data(struct scsi_cmd *cmd, const struct scsi_op *op)
         return true;
 
     bool can_cut =
-        (op->flags & OP_BLOCKS) && cmd->exp_out != 0 && cmd->exp_out % cmd->lu->block_size == 0;
+        (op->flags & OP_BLOCKS) && cmd->exp_in == 0 && cmd->exp_out % cmd->lu->block_size == 0;
     if (can_cut)
         return true;
     scsi_fail(cmd, SENSE_INVALID_IU_FIELD, NO_FIELD);

@@ -223,14 +223,14 @@ sbc_write_and_verify(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(1, 2));
         return;
     }
-    if (cmd->nblk == 0) {
+    /* whole blocks, as many as the initiator sends of those the CDB names */
+    cmd->pos = 0;
+    cmd->end = cmd->xfer_out < cmd->exp_out ? cmd->xfer_out : cmd->exp_out;
+    if (cmd->end == 0) {
         scsi_good(cmd);
         return;
     }
     be_info(cmd->lu->be, &info);
-    cmd->pos = 0;
-    /* whole blocks, as many as the initiator sends of those the CDB names */
-    cmd->end = cmd->xfer_out < cmd->exp_out ? cmd->xfer_out : cmd->exp_out;
     cmd->scratch[BYTCHK] = bytchk(cmd);
     uint32_t window = sbc_io_window(&info, cmd->end, BUF_MAX / 2);
     cmd->scratch[AREA] = sbc_round_up(window, BUF_MIN);

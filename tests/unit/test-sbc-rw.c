@@ -278,8 +278,14 @@ test_write_residuals(void)
     sbc_file_read(2048, rbuf, 1024);
     CU_ASSERT(memcmp(rbuf, wbuf, 512) == 0);
     CU_ASSERT(memcmp(rbuf + 512, old + 2560, 512) == 0);
-    /* a cut block or nothing: 05/0e/03 and nothing written */
-    static const uint32_t exp[] = {0, 200, 513, 1535};
+    /* none: nothing is written, and all of it is residual */
+    spy_reset();
+    do_write(&f, &c, 0x2a, 0, 8, 3, 0);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    CU_ASSERT_EQUAL(c.c.xfer_out, 1536);
+    CU_ASSERT_EQUAL(spy_n, 0);
+    /* a cut block: 05/0e/03 and nothing written */
+    static const uint32_t exp[] = {1, 200, 513, 1535};
     spy_reset();
     for (unsigned i = 0; i < 4; i++) {
         do_write(&f, &c, 0x2a, 0, 8, 3, exp[i]);
