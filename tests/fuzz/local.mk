@@ -15,6 +15,11 @@ tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c
 tests_fuzz_fuzz_text_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_text_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_pdu
+tests_fuzz_fuzz_pdu_SOURCES = tests/fuzz/fuzz_pdu.c
+tests_fuzz_fuzz_pdu_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_pdu_LDFLAGS = $(FUZZER_FLAGS)
+
 FUZZ_TARGETS += tests/fuzz/fuzz_conf
 tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
 tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)

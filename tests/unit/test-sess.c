@@ -381,8 +381,8 @@ static void
 test_affine(void)
 {
     struct peer p[4] = {{0}};
-    open_all(NULL);
     tgt_opts.affine = true;
+    open_all(NULL);
     for (uint8_t k = 0; k < 4; k++) {
         p[k].isid = k;
         p[k].target = TARGET;
@@ -391,8 +391,8 @@ test_affine(void)
     }
     for (unsigned k = 0; k < 4; k++)
         close(p[k].fd);
-    tgt_opts.affine = false;
     close_all();
+    tgt_opts.affine = false;
 }
 
 static void
@@ -541,8 +541,8 @@ static void
 test_session_limit(void)
 {
     struct peer p[4] = {{0}};
-    open_all(NULL);
     tgt_opts.max_sessions = 3;
+    open_all(NULL);
     for (uint8_t k = 0; k < 4; k++) {
         p[k].isid = k;
         p[k].target = TARGET;
@@ -553,8 +553,8 @@ test_session_limit(void)
     for (unsigned k = 0; k < 4; k++)
         close(p[k].fd);
     close(again.fd);
-    tgt_opts.max_sessions = 4096;
     close_all();
+    tgt_opts.max_sessions = 4096;
 }
 
 static void
@@ -643,9 +643,9 @@ static void
 test_pings(void)
 {
     struct peer p = {.target = TARGET};
-    open_all(NULL);
     tgt_opts.nop_interval_s = 1;
     tgt_opts.nop_count = 2;
+    open_all(NULL);
     CU_ASSERT_EQUAL(peer_login(&p, 0), LS_OK);
     ready(&p);
     struct tf_pdu *r = peer_expect(&p, OPC_NOP_IN);
@@ -664,17 +664,17 @@ test_pings(void)
     free(r);
     CU_ASSERT_TRUE(is_closed(&p)); /* one more ping, then the end */
     close(p.fd);
+    close_all();
     tgt_opts.nop_interval_s = 10;
     tgt_opts.nop_count = 3;
-    close_all();
 }
 
 static void
 test_login_deadline(void)
 {
     struct peer p = {.target = TARGET};
-    open_all(NULL);
     tgt_opts.login_timeout_s = 1;
+    open_all(NULL);
     peer_connect(&p, 0);
     for (int k = 0; k < 500 && conn_half_open() == 0; k++)
         usleep(1000);
@@ -682,7 +682,6 @@ test_login_deadline(void)
     CU_ASSERT_TRUE(is_closed(&p));
     CU_ASSERT_EQUAL(conn_half_open(), 0);
     close(p.fd);
-    tgt_opts.login_timeout_s = 15;
     /* no answer to anything but a login */
     peer_connect(&p, 0);
     uint8_t bhs[BHS_LEN];
@@ -691,6 +690,7 @@ test_login_deadline(void)
     CU_ASSERT_PTR_NULL(peer_recv_ms(&p, 1000));
     close(p.fd);
     close_all();
+    tgt_opts.login_timeout_s = 15;
 }
 
 static void
@@ -698,8 +698,8 @@ test_shutdown(void)
 {
     struct peer p[3] = {{.target = TARGET}, {.target = TARGET, .isid = 1}, {.target = NULL}};
     bool flag = false;
-    open_all(NULL);
     tgt_opts.shutdown_s = 1;
+    open_all(NULL);
     for (unsigned k = 0; k < 3; k++)
         CU_ASSERT_EQUAL(peer_login(&p[k], k & 1), LS_OK);
     sess_shutdown_all(on_flag_main, &flag);
@@ -717,8 +717,8 @@ test_shutdown(void)
         CU_ASSERT_TRUE(is_closed(&p[k]));
         close(p[k].fd);
     }
-    tgt_opts.shutdown_s = 5;
     close_all();
+    tgt_opts.shutdown_s = 5;
 }
 
 /* Many come and go in every state. */
