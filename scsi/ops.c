@@ -6,7 +6,7 @@
  *
  * Usage data: a 1 bit is a bit that is looked at.  Never set: protection fields (no protection
  * information), GROUP NUMBER (no grouping; PRE-FETCH lets it pass, a hint beside a hint), ANCHOR,
- * the CONTROL byte (no NACA), obsolete fields.
+ * the CONTROL byte (no NACA), obsolete fields (but SYNC_NV: a flush to the medium includes it).
  */
 #include "scsi/priv.h"
 
@@ -64,7 +64,7 @@ const struct scsi_op scsi_ops[] = {
     {0x34, SA_NONE, TYPE_DISK, 10, {0x34, 0x02, F4(0xff), 0x1f, 0xff, 0xff}, DIR_NONE, RESV_READ,
      OP_LBA_CHECK | OP_RANGE,
      {2, 4}, {7, 2}, NOWHERE, 30, sbc_prefetch, "PRE-FETCH(10)", "SBC-3 5.11"},
-    {0x35, SA_NONE, TYPE_DISK, 10, {0x35, 0x02, F4(0xff), 0, 0xff, 0xff}, DIR_NONE, RESV_WRITE,
+    {0x35, SA_NONE, TYPE_DISK, 10, {0x35, 0x06, F4(0xff), 0, 0xff, 0xff}, DIR_NONE, RESV_WRITE,
      OP_LBA_CHECK,
      {2, 4}, {7, 2}, NOWHERE, 120, sbc_sync_cache, "SYNCHRONIZE CACHE(10)", "SBC-3 5.26"},
     {0x41, SA_NONE, TYPE_DISK, 10, {0x41, 0x08, F4(0xff), 0, 0xff, 0xff}, DIR_OUT, RESV_WRITE,
@@ -98,7 +98,7 @@ const struct scsi_op scsi_ops[] = {
     {0x90, SA_NONE, TYPE_DISK, 16, {0x90, 0x02, F8(0xff), F4(0xff), 0x1f}, DIR_NONE, RESV_READ,
      OP_LBA_CHECK | OP_RANGE,
      {2, 8}, {10, 4}, NOWHERE, 30, sbc_prefetch, "PRE-FETCH(16)", "SBC-3 5.12"},
-    {0x91, SA_NONE, TYPE_DISK, 16, {0x91, 0x02, F8(0xff), F4(0xff)}, DIR_NONE, RESV_WRITE,
+    {0x91, SA_NONE, TYPE_DISK, 16, {0x91, 0x06, F8(0xff), F4(0xff)}, DIR_NONE, RESV_WRITE,
      OP_LBA_CHECK,
      {2, 8}, {10, 4}, NOWHERE, 120, sbc_sync_cache, "SYNCHRONIZE CACHE(16)", "SBC-3 5.27"},
     {0x93, SA_NONE, TYPE_DISK, 16, {0x93, 0x09, F8(0xff), F4(0xff)}, DIR_OUT, RESV_WRITE,

@@ -269,12 +269,12 @@ sbc_start_stop(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(4, 1));
         return;
     }
-    if (!power && (bits & SSU_START) != 0) {
-        ssu_start(cmd);
+    if (!power && (bits & SSU_LOEJ) != 0 && removal_prevented(cmd->lu)) { /* in and out alike */
+        scsi_fail(cmd, SENSE_REMOVAL_PREVENTED, NO_FIELD);
         return;
     }
-    if (!power && (bits & SSU_LOEJ) != 0 && removal_prevented(cmd->lu)) {
-        scsi_fail(cmd, SENSE_REMOVAL_PREVENTED, NO_FIELD);
+    if (!power && (bits & SSU_START) != 0) {
+        ssu_start(cmd);
         return;
     }
     if ((bits & SSU_NO_FLUSH) != 0 || be_state(cmd->lu->be) != BE_READY)

@@ -152,7 +152,7 @@ test_sync(void)
         CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
         CU_ASSERT_EQUAL(spy_n, 1);
         CU_ASSERT_EQUAL(spy_log[0].op, IO_FLUSH);
-        flush(&f, &c, ops[i], 0, 100, 20);
+        flush(&f, &c, ops[i], 4, 100, 20); /* SYNC_NV */
         CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
         flush(&f, &c, ops[i], 0, n, 0);
         CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
@@ -366,6 +366,10 @@ test_eject(void)
         cmd6(&f, &c, 0x1b, immed, 1); /* START without LOEJ loads nothing */
         CU_ASSERT_EQUAL(c.c.status, SAM_CHECK);
         CU_ASSERT_EQUAL(fake_sense(&c).asc >> 8, 0x3a);
+        cmd6(&f, &c, 0x1e, 0, 1); /* nor may it be loaded while that is prevented */
+        cmd6(&f, &c, 0x1b, immed, 3);
+        CU_ASSERT(fake_failed(&c, 5, 0x5302));
+        cmd6(&f, &c, 0x1e, 0, 0);
         cmd6(&f, &c, 0x1b, immed, 3);
         CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
         CU_ASSERT(is_ready(&f));
