@@ -74,13 +74,15 @@ def write_and_read(env):
 @row("F-10", "11.8", "R2Ts: flags, tags, numbers, contiguous offsets, at most MaxBurstLength")
 def r2t_fields(env):
     s = env.session(MaxBurstLength=1024, FirstBurstLength=512, **SOLICITED)
+    lun = env.lun0 + 1  # a LUN field that is not all zero
+    s.run_ua(scsi.TEST_UNIT_READY, lun=lun).good()
     data = scsi.pattern(11 * BLK, 10)
-    t = s.run(scsi.write10(64, 11), write=data, lun=env.lun0).good()
+    t = s.run(scsi.write10(64, 11), write=data, lun=lun).good()
     assert len(t.r2ts) == 6, "%d R2Ts for 5632 bytes at 1024 each" % len(t.r2ts)
     assert [p.r2t_sn for p in t.r2ts] == list(range(6))
     assert sum(p.desired for p in t.r2ts) == 11 * BLK and t.r2ts[0].offset == 0
-    if env.stores_data:
-        assert read_back(env, 64, 11) == data
+    t = s.run(scsi.read10(64, 11), read=11 * BLK, lun=lun).good()
+    assert not env.stores_data or bytes(t.data) == data
 
 
 @row("F-13", "4.2.5.2", "after 512 immediate bytes the R2T begins at 512")
@@ -471,6 +473,21 @@ def data_out_gap(env):
     s.send(s.data_out_pdu(t, BLK, data[BLK:], r2t.ttt, 5, final=True))
     fails_or_closes(s.outcome(t))
     env.serves()
+
+
+@row("F-47", "11.7.6, 4.2.5.2", "as many bytes as asked, but some twice and others never: not GOOD")
+def data_out_overlap(env):
+    env.need_data()
+    old = fill(env, 64, 16, 470)
+    for second in (0, 4 * BLK):
+        s = env.session(**SOLICITED)
+        t, r2t, data = write_waiting(s, env.lun0, 16, 64, scsi.pattern(16 * BLK, 471))
+        s.send(s.data_out_pdu(t, 0, data[:8 * BLK], r2t.ttt, 0, final=False))
+        s.send(s.data_out_pdu(t, second, data[:8 * BLK], r2t.ttt, 1, final=True))
+        out = s.outcome(t, 2)
+        assert out[0] != "status" or out[1] != 0, "GOOD, though half of the data never came"
+        s.conn.close()
+        assert read_back(env, 64, 16) == old, "medium changed"
 
 
 # ---- bug reports -------------------------------------------------------------------------------
