@@ -409,6 +409,13 @@ static const struct directive table[] = {
     {"MaxQueueCmd", SC_TARGET, set_uint, T(max_cmds), 1, 512, false, NULL},
     {"nop_interval", SC_TARGET, set_uint, T(nop_interval_s), 0, 3600, false, NULL},
     {"nop_count", SC_TARGET, set_uint, T(nop_count), 1, 1000, false, NULL},
+    {"MaxXmitDataSegmentLength", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"IFMarkInt", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"OFMarkInt", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"RDMAExtensions", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"TargetRecvDataSegmentLength", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"InitiatorRecvDataSegmentLength", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
+    {"MaxOutstandingUnexpectedPDUs", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
     {"incominguser", SC_TARGET, NULL, 0, 0, 0, true, no_auth},
     {"outgoinguser", SC_TARGET, NULL, 0, 0, 0, true, no_auth},
     /* logical units */

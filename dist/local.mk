@@ -1,1 +1,2 @@
 EXTRA_DIST += dist/packages dist/install-packages
+EXTRA_DIST += dist/evtgtd.service

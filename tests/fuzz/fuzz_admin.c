@@ -65,8 +65,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (p < end && asked < 16) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t n = nl ? (size_t)(nl - p) : (size_t)(end - p);
-        /* real portals would be bound: that is no business of a fuzzer */
-        if (n && !memmem(p, n, "portal", 6)) {
+        /* real portals and files are no business of a fuzzer */
+        if (n && !memmem(p, n, "portal", 6) && !memchr(p, '/', n) &&
+            !memmem(p, n, "\\u", 2)) {
             admin_req_run(p, n, &slot, on_answer, NULL);
             asked++;
             while (answers < asked)

@@ -1,2 +1,3 @@
-UNIT_TESTS += tests/unit/test-conf
+UNIT_TESTS += tests/unit/test-conf tests/unit/test-conf-doc
 tests_unit_test_conf_LDADD = $(UNIT_LIBS)
+tests_unit_test_conf_doc_LDADD = $(UNIT_LIBS)
