@@ -88,7 +88,8 @@ row_ok(struct builder *b, const struct raw_node *first, const struct raw_node *n
         return false;
     }
     if (n->is_block && !may_block) {
-        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name, n->name);
+        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name,
+                        n->name);
         return false;
     }
     if (!d->many && (twin = earlier(first, n))) {
@@ -117,7 +118,7 @@ run_setter(struct builder *b, void *obj, const struct raw_node *n, const struct 
     return true;
 }
 
-/* --- logical units ------------------------------------------------------------------------------ */
+/* --- logical units --------------------------------------------------------------------------- */
 
 static void
 note_place(struct conf_lun *l, const char *name, const struct conf_pos *pos)
@@ -180,7 +181,8 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
     if (b->r->nerrors == before && conf_lun_check(&l, err, sizeof err) < 0)
         conf_report_add(b->r, true, l.path[0] == '/' || l.bs == CONF_BS_NULL ? &n->pos : &n->vpos,
                         "%s", err);
-    else if (b->r->nerrors == before && b->ck->lun && b->ck->lun(&l, err, sizeof err, b->ck->arg) < 0)
+    else if (b->r->nerrors == before && b->ck->lun &&
+             b->ck->lun(&l, err, sizeof err, b->ck->arg) < 0)
         conf_report_add(b->r, true, &n->pos, "%s", err);
     t->luns = xrealloc(t->luns, (t->nluns + 1) * sizeof *t->luns);
     t->luns[t->nluns++] = l;
@@ -231,7 +233,7 @@ number_luns(struct builder *b, struct conf_target *t)
         qsort(t->luns, t->nluns, sizeof *t->luns, by_number);
 }
 
-/* --- targets ---------------------------------------------------------------------------------------- */
+/* --- targets --------------------------------------------------------------------------------- */
 
 static void
 add_kv(struct conf_kv **v, unsigned *n, const struct raw_node *node)
@@ -252,7 +254,8 @@ target_key(struct builder *b, struct conf_target *t, const struct raw_node *firs
     if (rc == -ENOENT) {
         complain_unknown(b, n, SC_TARGET, "in a <target> block");
     } else if (n->is_block) {
-        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name, n->name);
+        conf_report_add(b->r, true, &n->pos, "%s is no block; write it as `%s value`", n->name,
+                        n->name);
     } else if ((twin = earlier(first, n))) {
         complain_twice(b, n, &twin->pos);
     } else if (rc < 0) {
@@ -352,13 +355,15 @@ default_access(struct builder *b, struct conf_target *t, const struct raw_node *
         return;
     if (says_tgt(n->file)) {
         conf_report_add(b->r, false, &n->pos,
-                        "target %s names no initiator: everybody is admitted (syntax tgt)", t->name);
+                        "target %s names no initiator: everybody is admitted (syntax tgt)",
+                        t->name);
         t->addrs = xcalloc(1, sizeof *t->addrs);
         t->addrs[t->naddrs++] = (struct conf_kv){"initiator-address", all, n->pos};
     } else {
         conf_report_add(b->r, false, &n->pos,
                         "target %s names no initiator: nobody can log in; add `initiator-address "
-                        "ALL`, an address or an initiator-name", t->name);
+                        "ALL`, an address or an initiator-name",
+                        t->name);
     }
 }
 
@@ -366,7 +371,9 @@ static void
 build_target(struct builder *b, const struct raw_node *n)
 {
     struct conf *c = b->c;
-    struct conf_target t = {.pos = n->pos, .nop_interval_s = CONF_UNSET, .nop_count = CONF_UNSET,
+    struct conf_target t = {.pos = n->pos,
+                            .nop_interval_s = CONF_UNSET,
+                            .nop_count = CONF_UNSET,
                             .max_cmds = CONF_UNSET};
     char err[512] = "";
 
@@ -375,7 +382,8 @@ build_target(struct builder *b, const struct raw_node *n)
         return;
     }
     if (strlen(n->value) > CONF_NAME_MAX) {
-        conf_report_add(b->r, true, &n->vpos, "a target name holds at most %d bytes", CONF_NAME_MAX);
+        conf_report_add(b->r, true, &n->vpos, "a target name holds at most %d bytes",
+                        CONF_NAME_MAX);
     } else if (b->ck->target_name) {
         if (b->ck->target_name(n->value, t.name, err, sizeof err, b->ck->arg) < 0)
             conf_report_add(b->r, true, &n->vpos, "\"%s\" is no target name: %s", n->value, err);
@@ -396,7 +404,7 @@ build_target(struct builder *b, const struct raw_node *n)
     c->targets[c->ntargets++] = t;
 }
 
-/* --- the daemon ------------------------------------------------------------------------------------- */
+/* --- the daemon ------------------------------------------------------------------------------ */
 
 static void
 build_portal(struct builder *b, const struct raw_node *n)
@@ -441,7 +449,7 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
     }
 }
 
-/* --- across targets -------------------------------------------------------------------------------- */
+/* --- across targets -------------------------------------------------------------------------- */
 
 static void
 number_targets(struct builder *b)
@@ -483,10 +491,10 @@ compare_ident(struct builder *b, const struct conf_lun *x, const struct conf_lun
 
     same[LUN_AT_ID] = *x->scsi_id && strcmp(x->scsi_id, y->scsi_id) == 0;
     same[LUN_AT_SN] = *x->scsi_sn && strcmp(x->scsi_sn, y->scsi_sn) == 0;
-    same[LUN_AT_NAA] = x->naa_len && x->naa_len == y->naa_len &&
-                       memcmp(x->naa, y->naa, x->naa_len) == 0;
-    same[LUN_AT_EUI] = x->eui_len && x->eui_len == y->eui_len &&
-                       memcmp(x->eui, y->eui, x->eui_len) == 0;
+    same[LUN_AT_NAA] =
+        x->naa_len && x->naa_len == y->naa_len && memcmp(x->naa, y->naa, x->naa_len) == 0;
+    same[LUN_AT_EUI] =
+        x->eui_len && x->eui_len == y->eui_len && memcmp(x->eui, y->eui, x->eui_len) == 0;
     for (unsigned i = 0; i < LUN_AT_COUNT; i++) {
         if (!same[i])
             continue;
@@ -497,7 +505,8 @@ compare_ident(struct builder *b, const struct conf_lun *x, const struct conf_lun
             px = &x->pos, py = &y->pos;
         conf_report_add(b->r, true, px,
                         "two different logical units have the same %s; the other is at %s: "
-                        "initiators would take them for one disk", what[i], WHERE(py));
+                        "initiators would take them for one disk",
+                        what[i], WHERE(py));
     }
 }
 
@@ -527,9 +536,11 @@ compare_luns(struct builder *b)
                                 "%s is a logical unit of this target already, at %s", x->path,
                                 WHERE(&y->pos));
             else if (store && !conf_lun_same(x, y) && !(x->allow_in_use && y->allow_in_use))
-                conf_report_add(b->r, true, &x->pos,
-                                "%s is a logical unit at %s already, with other settings; give both "
-                                "the same settings, or `allow-in-use yes`", x->path, WHERE(&y->pos));
+                conf_report_add(
+                    b->r, true, &x->pos,
+                    "%s is a logical unit at %s already, with other settings; give both "
+                    "the same settings, or `allow-in-use yes`",
+                    x->path, WHERE(&y->pos));
             else if (!store)
                 compare_ident(b, x, y);
         }

@@ -229,7 +229,7 @@ conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *le
         if (inet_pton(AF_INET, host, &a->sin_addr) == 1)
             return 0;
     }
-    snprintf(err, errsize, "\"%s\" is no numeric address; want 192.0.2.1:3260 or [2001:db8::1]:3260",
-             host);
+    snprintf(err, errsize,
+             "\"%s\" is no numeric address; want 192.0.2.1:3260 or [2001:db8::1]:3260", host);
     return -EINVAL;
 }

@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define CONF_UNSET 0xffffffffu
+#define CONF_UNSET    0xffffffffu
 #define CONF_NAME_MAX 223
 
 struct conf_pos {
-    const char *file; /* lives as long as the conf; never NULL once set */
+    const char *file;   /* lives as long as the conf; never NULL once set */
     unsigned line, col; /* from 1; col counts bytes */
 };
 
@@ -38,16 +38,16 @@ struct conf_lun {
     char *bsopts; /* "k=v;k=v" or "" */
     char *layers; /* as be_opts.layers, or "" */
     enum conf_bs bs;
-    int number; /* 0..16383; -1: not assigned yet */
+    int number;                    /* 0..16383; -1: not assigned yet */
     char scsi_id[64], scsi_sn[64]; /* "": default */
     uint8_t naa[16], eui[16];
     uint8_t naa_len, eui_len;
     char vendor_id[9], product_id[17], product_rev[5]; /* "": default */
-    unsigned block_size;    /* 512, 4096; 0: the store's own, else 512 */
-    unsigned lbppbe;        /* 0..15, CONF_UNSET */
-    unsigned la_lba;        /* 0..16383 */
-    unsigned opt_xfer_gran; /* blocks; 0: not reported */
-    unsigned opt_xfer_len;  /* blocks; 0: not reported */
+    unsigned block_size;                               /* 512, 4096; 0: the store's own, else 512 */
+    unsigned lbppbe;                                   /* 0..15, CONF_UNSET */
+    unsigned la_lba;                                   /* 0..16383 */
+    unsigned opt_xfer_gran;                            /* blocks; 0: not reported */
+    unsigned opt_xfer_len;                             /* blocks; 0: not reported */
     unsigned rotation_rate; /* 0, 1, 0x401..0xfffe; CONF_UNSET: ask the store */
     uint64_t size;          /* bytes, null only */
     bool direct, sync;      /* bsoflags */
@@ -82,7 +82,7 @@ struct conf {
     unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
     const char *state_dir; /* or NULL */
     struct conf_portal *portals;
-    unsigned nportals; /* 0: every address, port 3260 */
+    unsigned nportals;           /* 0: every address, port 3260 */
     struct conf_target *targets; /* in the order of the files */
     unsigned ntargets;
     struct conf_raw *raw; /* private */
@@ -129,7 +129,7 @@ struct conf *conf_parse(const char *name, const char *text, size_t len,
 struct conf *conf_new(void);
 void conf_free(struct conf *c);
 
-/* --- LUN settings on their own, as the admin socket changes them -------------------------------- */
+/* --- LUN settings on their own, as the admin socket changes them ----------------------------- */
 
 void conf_lun_init(struct conf_lun *l);
 void conf_lun_fini(struct conf_lun *l);

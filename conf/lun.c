@@ -56,7 +56,8 @@ set_params(struct conf_lun *l, bool live, const char *value, struct setter_out *
         int rc = -EINVAL;
         if (eq && strncmp(pair, "params=", 7) != 0) {
             *eq = 0;
-            rc = conf_lun_set(l, live, pair, eq + 1, out->err, out->errsize, out->warn, out->warnsize);
+            rc = conf_lun_set(l, live, pair, eq + 1, out->err, out->errsize, out->warn,
+                              out->warnsize);
             if (rc == -ENOENT)
                 snprintf(out->err, out->errsize, "params: \"%s\" is not known", pair);
         } else {

@@ -22,11 +22,11 @@
 #include "base/pool.h"
 #include "conf/priv.h"
 
-#define DEPTH_MAX 16
-#define FILES_MAX 4096u
-#define BYTES_MAX (16u << 20) /* all files together */
+#define DEPTH_MAX      16
+#define FILES_MAX      4096u
+#define BYTES_MAX      (16u << 20) /* all files together */
 #define LINE_MAX_BYTES (64u << 10)
-#define BLOCK_MAX 4 /* nesting; two are used */
+#define BLOCK_MAX      4 /* nesting; two are used */
 
 /* Where a run of bytes of the logical line came from. */
 struct seg {
@@ -291,8 +291,8 @@ close_block(struct input *in, size_t from)
     }
     const struct raw_node *open = p->block[p->nblocks - 1];
     if (strlen(open->name) != n || memcmp(open->name, name, n) != 0) {
-        conf_report_add(p->r, true, &pos, "</%.*s> closes <%s> of line %u; want </%s>", (int)n, name,
-                        open->name, open->pos.line, open->name);
+        conf_report_add(p->r, true, &pos, "</%.*s> closes <%s> of line %u; want </%s>", (int)n,
+                        name, open->name, open->pos.line, open->name);
     }
     p->nblocks--;
 }
@@ -357,8 +357,9 @@ one_line(struct input *in)
             conf_report_add(p->r, true, &n->pos, "a directive without a name");
             node_free(n);
         } else if (strncmp(n->value, "<<", 2) == 0) {
-            conf_report_add(p->r, true, &n->vpos, "values over several lines (<<) are not understood; "
-                                                  "end a line with \\ to continue it");
+            conf_report_add(p->r, true, &n->vpos,
+                            "values over several lines (<<) are not understood; "
+                            "end a line with \\ to continue it");
             node_free(n);
         } else {
             node_add(p, n);
@@ -510,8 +511,8 @@ read_path(struct parser *p, struct conf_file *parent, const struct conf_pos *fro
 static struct conf_raw *
 raw_new(struct parser *p, struct conf_report *r, bool may_include)
 {
-    *p = (struct parser){.raw = xcalloc(1, sizeof(struct conf_raw)), .r = r,
-                         .may_include = may_include};
+    *p = (struct parser){
+        .raw = xcalloc(1, sizeof(struct conf_raw)), .r = r, .may_include = may_include};
     p->tail[0] = &p->raw->top;
     return p->raw;
 }

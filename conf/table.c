@@ -174,8 +174,8 @@ set_bs_type(void *obj, const struct directive *d, const char *value, struct sett
         const char *name;
         enum conf_bs bs;
     } names[] = {
-        {"rdwr", CONF_BS_FILE},    {"fileio", CONF_BS_FILE}, {"aio", CONF_BS_FILE},
-        {"blockio", CONF_BS_BLOCK}, {"null", CONF_BS_NULL},  {"nullio", CONF_BS_NULL},
+        {"rdwr", CONF_BS_FILE},     {"fileio", CONF_BS_FILE}, {"aio", CONF_BS_FILE},
+        {"blockio", CONF_BS_BLOCK}, {"null", CONF_BS_NULL},   {"nullio", CONF_BS_NULL},
     };
     (void)d;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -216,8 +216,8 @@ set_bsoflags(void *obj, const struct directive *d, const char *value, struct set
         } else if (n == 4 && memcmp(p, "sync", n) == 0) {
             sync = true;
         } else {
-            snprintf(out->err, out->errsize, "bsoflags wants direct, sync or sync:direct, not \"%s\"",
-                     value);
+            snprintf(out->err, out->errsize,
+                     "bsoflags wants direct, sync or sync:direct, not \"%s\"", value);
             return -EINVAL;
         }
         p += n;
@@ -261,7 +261,8 @@ set_rotation(void *obj, const struct directive *d, const char *value, struct set
 {
     uint64_t v;
     if (conf_parse_uint(value, 0, 0xfffe, &v) < 0 || (v > 1 && v < 0x401)) {
-        snprintf(out->err, out->errsize, "%s wants 0, 1 or 1025 to 65534, not \"%s\"", d->name, value);
+        snprintf(out->err, out->errsize, "%s wants 0, 1 or 1025 to 65534, not \"%s\"", d->name,
+                 value);
         return -EINVAL;
     }
     ((struct conf_lun *)obj)->rotation_rate = (unsigned)v;
@@ -357,22 +358,23 @@ static int
 set_sense_format(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
     if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
-        snprintf(out->err, out->errsize, "sense_format wants 0 (fixed) or 1 (descriptor), not \"%s\"",
-                 value);
+        snprintf(out->err, out->errsize,
+                 "sense_format wants 0 (fixed) or 1 (descriptor), not \"%s\"", value);
         return -EINVAL;
     }
     return set_bool(obj, d, value, out);
 }
 
-#define G(f) offsetof(struct conf, f)
-#define T(f) offsetof(struct conf_target, f)
-#define L(f) offsetof(struct conf_lun, f)
+#define G(f)  offsetof(struct conf, f)
+#define T(f)  offsetof(struct conf_target, f)
+#define L(f)  offsetof(struct conf_lun, f)
 #define SC_TL (SC_TARGET | SC_LUN)
 
 static const char no_auth[] = "users and passwords are not understood by this version; the target "
                               "is refused rather than served without them";
 static const char no_isns[] = "iSNS is not understood by this version";
 
+/* clang-format off */
 static const struct directive table[] = {
     /* the daemon */
     {"default-driver", SC_GLOBAL, set_driver, 0, 0, 0, false, NULL},
@@ -453,6 +455,7 @@ static const struct directive table[] = {
     {"path", SC_TL | SC_LIVE, NULL, 0, 0, 0, false,
      "a disk's path is given by backing-store and does not change"},
 };
+/* clang-format on */
 
 #define ROWS (sizeof table / sizeof *table)
 
@@ -516,7 +519,8 @@ table_suggest(const char *name, unsigned scopes, char *out, size_t size)
     size_t n = 0;
 
     for (size_t i = 0; i < ROWS; i++) {
-        unsigned d = table[i].scopes & scopes && !table[i].refuse ? distance(name, table[i].name) : 99;
+        unsigned d =
+            table[i].scopes & scopes && !table[i].refuse ? distance(name, table[i].name) : 99;
         if (d < best_d) {
             best_d = d;
             best = &table[i];
@@ -529,6 +533,7 @@ table_suggest(const char *name, unsigned scopes, char *out, size_t size)
     }
     for (size_t i = 0; i < ROWS && n < size; i++) {
         if ((table[i].scopes & scopes) && !table[i].refuse)
-            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "; there are ", table[i].name);
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "; there are ",
+                                  table[i].name);
     }
 }

@@ -23,8 +23,8 @@
 #include "target/admin_priv.h"
 
 #define CLIENTS_MAX 64
-#define IDLE_MS 30000
-#define REQUEST_MS 30000
+#define IDLE_MS     30000
+#define REQUEST_MS  30000
 
 struct client {
     struct list link;    /* admin.clients */
@@ -56,7 +56,7 @@ static struct {
 void (*admin_stop_daemon)(void);
 bool admin_debug_on;
 
-/* --- clients ------------------------------------------------------------------------------------------- */
+/* --- clients --------------------------------------------------------------------------------- */
 
 static void
 client_free(struct client *c)
@@ -194,7 +194,7 @@ on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
     client_look(c);
 }
 
-/* --- the queue: one request at a time -------------------------------------------------------------------- */
+/* --- the queue: one request at a time -------------------------------------------------------- */
 
 static void
 on_answer(struct admin_req *r, json_t *reply, void *arg)
@@ -247,7 +247,7 @@ on_next(struct deferred *d)
     free(line);
 }
 
-/* --- accepting -------------------------------------------------------------------------------------------------- */
+/* --- accepting ------------------------------------------------------------------------------- */
 
 static bool
 peer_may(int fd)

@@ -52,7 +52,7 @@ params_arg(struct admin_req *r, struct apply_kv kv[KV_MAX])
     return (int)n;
 }
 
-/* --- new ------------------------------------------------------------------------------------------------- */
+/* --- new ------------------------------------------------------------------------------------- */
 
 static void
 on_made(struct store *s, const char *err, void *arg)
@@ -69,8 +69,7 @@ on_made(struct store *s, const char *err, void *arg)
         admin_fail(r, AE_NO_TARGET, NULL);
         return;
     }
-    list_each(it, &r->target->luns)
-    {
+    list_each(it, &r->target->luns) {
         if (container_of(it, struct model_lun, link)->store == s) {
             apply_store_drop(s);
             admin_fail(r, AE_INVALID, "it is a logical unit of this target already");
@@ -104,7 +103,7 @@ admin_lun_new(struct admin_req *r)
         admin_fail(r, AE_INVALID, "%s", err);
 }
 
-/* --- delete ------------------------------------------------------------------------------------------------ */
+/* --- delete ---------------------------------------------------------------------------------- */
 
 static void
 on_gone(void *arg)
@@ -155,7 +154,7 @@ admin_lun_delete(struct admin_req *r)
         log_abort("what was published before does not hold: %s", err);
 }
 
-/* --- update -------------------------------------------------------------------------------------------------- */
+/* --- update ---------------------------------------------------------------------------------- */
 
 void
 admin_lun_update(struct admin_req *r)
@@ -180,7 +179,7 @@ admin_lun_update(struct admin_req *r)
         admin_ok(r, NULL);
 }
 
-/* --- show ------------------------------------------------------------------------------------------------------ */
+/* --- show ------------------------------------------------------------------------------------ */
 
 static json_t *
 hex_json(const uint8_t *p, size_t n)

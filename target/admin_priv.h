@@ -14,27 +14,27 @@
 
 #include "target/model.h"
 
-#define ADMIN_VERSION 1
+#define ADMIN_VERSION  1
 #define ADMIN_LINE_MAX (64u * 1024)
 
 enum admin_code { /* code, and the words tgtadm's callers look for */
-    AE_INVALID,
-    AE_NO_DRIVER,
-    AE_NO_TARGET,
-    AE_NO_LUN,
-    AE_NO_SESSION,
-    AE_NO_CONNECTION,
-    AE_TARGET_EXISTS,
-    AE_LUN_EXISTS,
-    AE_RULE_EXISTS,
-    AE_NO_RULE,
-    AE_TARGET_ACTIVE,
-    AE_LUN_ACTIVE,
-    AE_REMOVAL_PREVENTED,
-    AE_UNKNOWN_PARAMETER,
-    AE_UNSUPPORTED,
-    AE_TIMEOUT,
-    AE_COUNT
+                  AE_INVALID,
+                  AE_NO_DRIVER,
+                  AE_NO_TARGET,
+                  AE_NO_LUN,
+                  AE_NO_SESSION,
+                  AE_NO_CONNECTION,
+                  AE_TARGET_EXISTS,
+                  AE_LUN_EXISTS,
+                  AE_RULE_EXISTS,
+                  AE_NO_RULE,
+                  AE_TARGET_ACTIVE,
+                  AE_LUN_ACTIVE,
+                  AE_REMOVAL_PREVENTED,
+                  AE_UNKNOWN_PARAMETER,
+                  AE_UNSUPPORTED,
+                  AE_TIMEOUT,
+                  AE_COUNT
 };
 
 struct admin_req {

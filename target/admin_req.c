@@ -37,34 +37,22 @@ static const struct verb {
     const char *mode, *op;
     void (*run)(struct admin_req *r);
 } verbs[] = {
-    {"system", "show", admin_system_show},
-    {"system", "update", admin_system_update},
-    {"system", "delete", admin_system_delete},
-    {"system", "stat", admin_system_stat},
-    {"target", "new", admin_target_new},
-    {"target", "delete", admin_target_delete},
-    {"target", "show", admin_target_show},
-    {"target", "update", admin_target_update},
-    {"target", "bind", admin_target_bind},
-    {"target", "unbind", admin_target_unbind},
-    {"target", "stat", admin_sess_stat},
-    {"logicalunit", "new", admin_lun_new},
-    {"logicalunit", "delete", admin_lun_delete},
-    {"logicalunit", "update", admin_lun_update},
-    {"portal", "show", admin_portal_show},
-    {"portal", "new", admin_portal_new},
-    {"portal", "delete", admin_portal_delete},
-    {"session", "show", admin_sess_show},
-    {"session", "delete", admin_sess_delete},
-    {"session", "stat", admin_sess_stat},
-    {"connection", "show", admin_sess_show},
-    {"connection", "delete", admin_conn_delete},
-    {"connection", "stat", admin_sess_stat},
-    {"lld", "show", admin_lld_show},
+    {"system", "show", admin_system_show},       {"system", "update", admin_system_update},
+    {"system", "delete", admin_system_delete},   {"system", "stat", admin_system_stat},
+    {"target", "new", admin_target_new},         {"target", "delete", admin_target_delete},
+    {"target", "show", admin_target_show},       {"target", "update", admin_target_update},
+    {"target", "bind", admin_target_bind},       {"target", "unbind", admin_target_unbind},
+    {"target", "stat", admin_sess_stat},         {"logicalunit", "new", admin_lun_new},
+    {"logicalunit", "delete", admin_lun_delete}, {"logicalunit", "update", admin_lun_update},
+    {"portal", "show", admin_portal_show},       {"portal", "new", admin_portal_new},
+    {"portal", "delete", admin_portal_delete},   {"session", "show", admin_sess_show},
+    {"session", "delete", admin_sess_delete},    {"session", "stat", admin_sess_stat},
+    {"connection", "show", admin_sess_show},     {"connection", "delete", admin_conn_delete},
+    {"connection", "stat", admin_sess_stat},     {"lld", "show", admin_lld_show},
     {"account", "show", admin_account_show},
 };
 
-/* --- answers --------------------------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static void
 req_put(struct admin_req *r)
@@ -104,7 +92,8 @@ static json_t *
 fault(enum admin_code code, const char *more)
 {
     json_t *reply = json_object(), *e = json_object();
-    char *text = *more ? xasprintf("%s: %s", errors[code].words, more) : xstrdup(errors[code].words);
+    char *text =
+        *more ? xasprintf("%s: %s", errors[code].words, more) : xstrdup(errors[code].words);
 
     json_object_set_new(reply, "v", json_integer(ADMIN_VERSION));
     json_object_set_new(reply, "ok", json_false());
@@ -139,7 +128,7 @@ admin_req_timeout(struct admin_req *r)
     r->answer(r, fault(AE_TIMEOUT, ""), r->answer_arg);
 }
 
-/* --- arguments ------------------------------------------------------------------------------------------- */
+/* --- arguments ------------------------------------------------------------------------------- */
 
 const char *
 admin_str(struct admin_req *r, const char *name, bool *bad)
@@ -201,7 +190,7 @@ admin_publish(struct admin_req *r)
         admin_fail(r, AE_INVALID, "%s", err);
 }
 
-/* --- running ------------------------------------------------------------------------------------------------ */
+/* --- running --------------------------------------------------------------------------------- */
 
 static const struct verb *
 find_verb(const char *mode, const char *op, bool *mode_known)

@@ -14,7 +14,7 @@
 #include "base/pool.h"
 #include "target/admin_priv.h"
 
-/* --- gathering --------------------------------------------------------------------------------------------- */
+/* --- gathering ------------------------------------------------------------------------------- */
 
 struct gather {
     struct admin_req *r;
@@ -93,8 +93,7 @@ on_worker_gather(struct worker *w, void *arg)
 {
     struct gather *g = arg;
     worker_assert_owner(w);
-    list_each(it, &tgt_here()->sessions)
-    {
+    list_each(it, &tgt_here()->sessions) {
         const struct sess *s = container_of(it, struct sess, on_worker);
         if (!s->node || s->dying || (g->target && strcmp(s->node->name, g->target) != 0))
             continue;
@@ -156,7 +155,7 @@ admin_sess_gather(struct admin_req *r, const char *target,
     worker_broadcast(on_worker_gather, g, model.main, on_gathered);
 }
 
-/* --- show, stat ------------------------------------------------------------------------------------------------ */
+/* --- show, stat ------------------------------------------------------------------------------ */
 
 static void
 on_shown(struct admin_req *r, json_t *sessions)
@@ -184,7 +183,7 @@ admin_sess_stat(struct admin_req *r)
     show(r);
 }
 
-/* --- delete ------------------------------------------------------------------------------------------------------ */
+/* --- delete ---------------------------------------------------------------------------------- */
 
 struct ending {
     struct admin_req *r;
@@ -201,8 +200,7 @@ end_here(struct ending *e, struct sess *s)
         sess_drop(s, "ended by the administrator");
         return;
     }
-    list_each(it, &s->conns)
-    {
+    list_each(it, &s->conns) {
         struct conn *c = container_of(it, struct conn, on_sess);
         if (c->cid == e->cid) {
             e->saw_conn = true;
@@ -218,8 +216,7 @@ on_worker_end(struct worker *w, void *arg)
 {
     struct ending *e = arg;
     worker_assert_owner(w);
-    list_each(it, &tgt_here()->sessions)
-    {
+    list_each(it, &tgt_here()->sessions) {
         struct sess *s = container_of(it, struct sess, on_worker);
         if (s->node && !s->dying && s->node->tid == e->tid && s->sid == e->sid) {
             end_here(e, s);

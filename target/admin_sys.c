@@ -4,10 +4,10 @@
  */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "base/pool.h"
 #include "target/admin_priv.h"
 
-/* --- system ------------------------------------------------------------------------------------------------ */
+/* --- system ---------------------------------------------------------------------------------- */
 
 void
 admin_system_show(struct admin_req *r)
@@ -94,7 +94,7 @@ admin_system_stat(struct admin_req *r)
     admin_ok(r, json_pack("{so}", "counters", o));
 }
 
-/* --- portals ------------------------------------------------------------------------------------------------ */
+/* --- portals --------------------------------------------------------------------------------- */
 
 void
 admin_portal_show(struct admin_req *r)
@@ -120,7 +120,8 @@ parse_portal(const char *text, struct sockaddr_storage *sa, socklen_t *len)
 {
     char host[64], port[8] = "3260";
     struct addrinfo hint = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                            .ai_socktype = SOCK_STREAM}, *ai;
+                            .ai_socktype = SOCK_STREAM},
+                    *ai;
     const char *end, *p = NULL;
 
     if (text[0] == '[') {
@@ -194,18 +195,18 @@ admin_portal_delete(struct admin_req *r)
         admin_publish(r);
 }
 
-/* --- drivers, accounts --------------------------------------------------------------------------------------- */
+/* --- drivers, accounts ----------------------------------------------------------------------- */
 
 void
 admin_lld_show(struct admin_req *r)
 {
     json_t *a = json_array();
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         const struct model_target *t = container_of(it, struct model_target, link);
         json_array_append_new(a, json_pack("{siss}", "tid", (int)t->tid, "name", t->name));
     }
-    admin_ok(r, json_pack("{s[{ssssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
+    admin_ok(
+        r, json_pack("{s[{ssssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
 }
 
 /* There are no accounts in this version; the list is empty, changes are unsupported. */

@@ -15,7 +15,7 @@
 
 #define TID_MAX 65535u
 
-/* --- new, delete ------------------------------------------------------------------------------------------ */
+/* --- new, delete ----------------------------------------------------------------------------- */
 
 void
 admin_target_new(struct admin_req *r)
@@ -60,7 +60,8 @@ static void
 delete_now(struct admin_req *r)
 {
     char err[512] = "";
-    log_event(LL_NOTICE, LA_ADMIN, "target-delete tid=%u name=%s", r->tid, LOG_ESC(r->target->name));
+    log_event(LL_NOTICE, LA_ADMIN, "target-delete tid=%u name=%s", r->tid,
+              LOG_ESC(r->target->name));
     list_del(&r->target->link); /* workers end its sessions when they get the set without it */
     if (model_publish(on_deleted, r, err, sizeof err) < 0)
         log_abort("what was published before does not hold: %s", err);
@@ -88,14 +89,13 @@ admin_target_delete(struct admin_req *r)
         admin_sess_gather(r, r->target->name, on_counted);
 }
 
-/* --- show ------------------------------------------------------------------------------------------------------ */
+/* --- show ------------------------------------------------------------------------------------ */
 
 static json_t *
 rules_json(const struct model_target *t, bool names)
 {
     json_t *a = json_array();
-    list_each(it, &t->rules)
-    {
+    list_each(it, &t->rules) {
         const struct model_rule *rule = container_of(it, struct model_rule, link);
         if (rule->is_name == names)
             json_array_append_new(a, json_string(rule->text));
@@ -153,8 +153,7 @@ static void
 on_shown(struct admin_req *r, json_t *sessions)
 {
     json_t *a = json_array();
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         const struct model_target *t = container_of(it, struct model_target, link);
         if (!r->tid || r->tid == t->tid)
             json_array_append_new(a, target_json(t, sessions));
@@ -170,7 +169,7 @@ admin_target_show(struct admin_req *r)
     admin_sess_gather(r, r->target ? r->target->name : NULL, on_shown);
 }
 
-/* --- update ---------------------------------------------------------------------------------------------------- */
+/* --- update ---------------------------------------------------------------------------------- */
 
 /* What `update` may change, kept together so that all of it or nothing is taken. */
 struct target_change {
@@ -244,7 +243,8 @@ admin_target_update(struct admin_req *r)
         admin_fail(r, AE_INVALID, "\"params\" wants names and values");
         return;
     }
-    c = (struct target_change){t->keys, t->offline, t->nop_interval_s, t->nop_count, t->max_cmds, ""};
+    c = (struct target_change){t->keys,      t->offline,  t->nop_interval_s,
+                               t->nop_count, t->max_cmds, ""};
     memcpy(c.alias, t->alias, sizeof c.alias);
     json_object_foreach(params, name, v)
     {
@@ -269,7 +269,7 @@ admin_target_update(struct admin_req *r)
     admin_publish(r);
 }
 
-/* --- access ---------------------------------------------------------------------------------------------------- */
+/* --- access ---------------------------------------------------------------------------------- */
 
 /* "address" or "initiator"; NULL: answered. */
 static const char *

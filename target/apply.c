@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Configuration -> targets and portals; checks of iSCSI values for conf/.  With apply_store.c and main.c
- * the only code that sees conf/.  Main only.
+ * Configuration -> targets and portals; checks of iSCSI values for conf/.  With apply_store.c and
+ * main.c the only code that sees conf/.  Main only.
  */
 #include "config.h"
 
@@ -16,12 +16,12 @@
 #include "base/cstore.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "target/model.h"
 #include "target/apply_store.h"
+#include "target/model.h"
 
 #define START_DEADLINE_MS 10000 /* stores that take longer come up later */
 
-/* --- the host's seed ---------------------------------------------------------------------------------- */
+/* --- the host's seed ------------------------------------------------------------------------- */
 
 int
 apply_seed(void)
@@ -43,7 +43,7 @@ apply_seed(void)
     return cstore_write_sync(model.cstore, "host-seed", model.seed, sizeof model.seed);
 }
 
-/* --- what conf/ asks --------------------------------------------------------------------------------- */
+/* --- what conf/ asks ------------------------------------------------------------------------- */
 
 static bool
 key_known(const char *name)
@@ -83,8 +83,8 @@ check_target_name(const char *name, char *out, char *err, size_t errsize, void *
 }
 
 static int
-check_rule(const char *const *addrs, const char *const *names, char *err, size_t errsize, char *warn,
-           size_t warnsize)
+check_rule(const char *const *addrs, const char *const *names, char *err, size_t errsize,
+           char *warn, size_t warnsize)
 {
     struct acl *a = acl_new(addrs, names, err, errsize, warn, warnsize);
     if (!a)
@@ -127,7 +127,7 @@ apply_checks(void)
     return &checks;
 }
 
-/* --- the start ------------------------------------------------------------------------------------------ */
+/* --- the start ------------------------------------------------------------------------------- */
 
 /* One start: counts the stores that are still being opened. */
 struct starting {
@@ -153,8 +153,7 @@ start_over(struct starting *st)
 
     st->over = true;
     worker_timer_stop(&st->deadline);
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         if (!s->lun)
             apply_store_make_lun(s);
@@ -187,8 +186,7 @@ on_opened(struct store *s)
 static struct store *
 find_shared(const struct conf_lun *l)
 {
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         if (l->bs != CONF_BS_NULL && conf_lun_same(s->conf, l))
             return s;
@@ -232,7 +230,8 @@ add_target(const struct conf_target *ct)
     for (unsigned i = 0; i < ct->nnames; i++)
         model_rule_add(t, ct->names[i].value, true);
     if (!ct->naddrs && !ct->nnames)
-        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s: nobody can log in", LOG_ESC(t->name));
+        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s: nobody can log in",
+                  LOG_ESC(t->name));
     for (unsigned i = 0; i < ct->nluns; i++)
         add_lun(t, &ct->luns[i]);
 }
@@ -273,8 +272,7 @@ apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err,
     st = (struct starting){.done = done, .arg = arg, .pending = 1};
     worker_timer_init(&st.deadline, model.main, on_deadline);
     worker_timer_start_ms(&st.deadline, START_DEADLINE_MS);
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         st.pending++;
         s->arg = &st;

@@ -42,7 +42,8 @@ apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *e
     }
     conf_lun_copy(&next, s->conf);
     for (unsigned i = 0; i < n; i++) {
-        int rc = conf_lun_set(&next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
+        int rc =
+            conf_lun_set(&next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
         if (rc == -ENOENT)
             snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
         if (rc < 0) {
@@ -101,8 +102,7 @@ on_new_opened(struct store *s)
 static struct store *
 find_same(const struct conf_lun *l, char *err, size_t errsize)
 {
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         if (s->is_gone || l->bs == CONF_BS_NULL || strcmp(s->conf->path, l->path) != 0)
             continue;
@@ -117,8 +117,7 @@ find_same(const struct conf_lun *l, char *err, size_t errsize)
 static bool
 ident_taken(const struct conf_lun *l, char *err, size_t errsize)
 {
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         const struct conf_lun *o = container_of(it, struct store, link)->conf;
         const char *what = conf_lun_twin(l, o);
         if (what && strcmp(l->path, o->path) != 0) {

@@ -46,7 +46,7 @@ apply_store_check(const struct conf_lun *l, char *err, size_t errsize)
     return 0;
 }
 
-/* --- helper jobs: one at a time a store ---------------------------------------------------------------- */
+/* --- helper jobs: one at a time a store ------------------------------------------------------ */
 
 static void
 on_job_done(struct helper_job *job)
@@ -76,7 +76,7 @@ apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then
     return true;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------ */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static void
 job_kind(struct helper_job *job)
@@ -162,7 +162,7 @@ apply_store_why(const struct store *s, char *buf, size_t size)
     return buf;
 }
 
-/* --- the logical unit -------------------------------------------------------------------------------------- */
+/* --- the logical unit ------------------------------------------------------------------------ */
 
 struct store *
 apply_store_new(const struct conf_lun *l, const char *alone_id)
@@ -174,8 +174,7 @@ apply_store_new(const struct conf_lun *l, const char *alone_id)
     conf_lun_copy(s->conf, l);
     s->alone_id = xstrdup(alone_id);
     s->users = 1;
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *o = container_of(it, struct store, link);
         if (l->path[0] && strcmp(o->conf->path, l->path) == 0)
             s->is_twin = o->is_twin = true;
@@ -284,11 +283,9 @@ replace_lun(struct store *s)
         s->lun = old;
         return;
     }
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         struct model_target *t = container_of(it, struct model_target, link);
-        list_each(l, &t->luns)
-        {
+        list_each(l, &t->luns) {
             if (container_of(l, struct model_lun, link)->store == s)
                 model_touch_luns(t);
         }
@@ -328,7 +325,7 @@ apply_store_settle(struct store *s, int result)
         apply_store_probed(s, BE_EV_CAME);
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static void
 store_free(struct store *s)
@@ -353,8 +350,7 @@ static void
 revoke_path(const char *path, void *arg)
 {
     const struct store *s = arg;
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         const struct store *o = container_of(it, struct store, link);
         if (o != s && strcmp(o->conf->path, path) == 0)
             return;

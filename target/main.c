@@ -68,7 +68,7 @@ static const char usage_text[] =
     "  -V, --version           print the version and end\n"
     "  -h, --help              print this and end\n";
 
-/* --- failing --------------------------------------------------------------------------------------------- */
+/* --- failing --------------------------------------------------------------------------------- */
 
 /* Before "ready": says why on stderr (and in the log) and ends with status 1. */
 static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -88,7 +88,7 @@ fail(const char *fmt, ...)
     _exit(1);
 }
 
-/* --- arguments ------------------------------------------------------------------------------------------- */
+/* --- arguments ------------------------------------------------------------------------------- */
 
 /* The daemon leaves its directory: every path is made absolute first. */
 static char *
@@ -114,7 +114,8 @@ number_arg(const char *name, const char *text, unsigned min, unsigned max)
 {
     uint64_t v;
     if (conf_parse_uint(text, min, max, &v) < 0) {
-        fprintf(stderr, "evtgtd: %s wants a number from %u to %u, not \"%s\"\n", name, min, max, text);
+        fprintf(stderr, "evtgtd: %s wants a number from %u to %u, not \"%s\"\n", name, min, max,
+                text);
         exit(2);
     }
     return (unsigned)v;
@@ -131,6 +132,7 @@ choice_arg(const char *name, const char *text, const char *const *words)
     exit(2);
 }
 
+/* clang-format off */
 static void
 parse_args(int argc, char **argv)
 {
@@ -184,7 +186,9 @@ parse_args(int argc, char **argv)
     }
 }
 
-/* --- configuration ----------------------------------------------------------------------------------------- */
+/* clang-format on */
+
+/* --- configuration --------------------------------------------------------------------------- */
 
 static void
 read_conf(void)
@@ -232,7 +236,7 @@ read_conf(void)
     }
 }
 
-/* --- becoming a daemon -------------------------------------------------------------------------------------- */
+/* --- becoming a daemon ----------------------------------------------------------------------- */
 
 /* Is stderr a file somebody chose? Then the log goes there, else to syslog. */
 static bool
@@ -294,7 +298,7 @@ tell_parent(void)
     }
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static void
 leave(int status)
@@ -359,7 +363,7 @@ on_hup(struct ev_loop *loop, struct ev_signal *w, int revents)
               "evtgtadm for live changes, or restart");
 }
 
-/* --- the start ------------------------------------------------------------------------------------------------- */
+/* --- the start ------------------------------------------------------------------------------- */
 
 static void
 write_pid_file(void)

@@ -28,8 +28,7 @@ model_init(struct worker *main_worker, struct cstore *cs)
 struct model_target *
 model_target_find(unsigned tid)
 {
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         struct model_target *t = container_of(it, struct model_target, link);
         if (t->tid == tid)
             return t;
@@ -40,8 +39,7 @@ model_target_find(unsigned tid)
 struct model_target *
 model_target_by_name(const char *name)
 {
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         struct model_target *t = container_of(it, struct model_target, link);
         if (strcmp(t->name, name) == 0)
             return t;
@@ -76,8 +74,7 @@ model_target_new(unsigned tid, const char *name)
     keys_defaults(&t->keys);
     list_init(&t->rules);
     list_init(&t->luns);
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         if (container_of(it, struct model_target, link)->tid > tid) {
             before = it;
             break;
@@ -123,8 +120,7 @@ model_touch_luns(struct model_target *t)
 struct model_rule *
 model_rule_find(const struct model_target *t, const char *text, bool is_name)
 {
-    list_each(it, &t->rules)
-    {
+    list_each(it, &t->rules) {
         struct model_rule *r = container_of(it, struct model_rule, link);
         if (r->is_name == is_name && strcmp(r->text, text) == 0)
             return r;
@@ -154,8 +150,7 @@ model_rule_del(struct model_target *t, struct model_rule *r)
 struct model_lun *
 model_lun_find(const struct model_target *t, unsigned number)
 {
-    list_each(it, &t->luns)
-    {
+    list_each(it, &t->luns) {
         struct model_lun *l = container_of(it, struct model_lun, link);
         if (l->number == number)
             return l;
@@ -172,8 +167,7 @@ model_lun_add(struct model_target *t, unsigned number, struct store *s)
     l->number = number;
     l->store = s;
     s->users++;
-    list_each(it, &t->luns)
-    {
+    list_each(it, &t->luns) {
         if (container_of(it, struct model_lun, link)->number > number) {
             before = it;
             break;
@@ -192,14 +186,13 @@ model_lun_del(struct model_target *t, struct model_lun *l)
     model_touch_luns(t);
 }
 
-/* --- publication ----------------------------------------------------------------------------------- */
+/* --- publication ----------------------------------------------------------------------------- */
 
 static struct acl *
 make_acl(const struct model_target *t, char *err, size_t errsize)
 {
     unsigned na = 0, nn = 0;
-    list_each(it, &t->rules)
-    {
+    list_each(it, &t->rules) {
         if (container_of(it, struct model_rule, link)->is_name)
             nn++;
         else
@@ -207,8 +200,7 @@ make_acl(const struct model_target *t, char *err, size_t errsize)
     }
     const char **addrs = xcalloc(na + 1, sizeof *addrs), **names = xcalloc(nn + 1, sizeof *names);
     na = nn = 0;
-    list_each(it, &t->rules)
-    {
+    list_each(it, &t->rules) {
         const struct model_rule *r = container_of(it, struct model_rule, link);
         if (r->is_name)
             names[nn++] = r->text;
@@ -229,8 +221,7 @@ make_map(const struct model_target *t)
         n++;
     struct lun_map_entry *e = xcalloc(n + 1, sizeof *e);
     n = 0;
-    list_each(it, &t->luns)
-    {
+    list_each(it, &t->luns) {
         const struct model_lun *l = container_of(it, struct model_lun, link);
         if (l->store->lun)
             e[n++] = (struct lun_map_entry){(uint16_t)l->number, l->store->lun};
@@ -278,8 +269,7 @@ model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
     unsigned n = 0;
 
     worker_assert_owner(model.main);
-    list_each(it, &model.targets)
-    {
+    list_each(it, &model.targets) {
         struct model_target *t = container_of(it, struct model_target, link);
         n++;
         if (!t->node && !(t->node = make_node(t, err, errsize)))

@@ -28,7 +28,7 @@ struct store {
     struct backend *be;    /* NULL until its type is known */
     struct lun *lun;       /* NULL until the first attempt to open has ended */
     bool identity_known;   /* the lun's identity is the store's own */
-    /* the one helper job at a time (open, probe, close) */
+    /* one helper job at once: open, probe or close */
     struct helper_job job;
     bool busy;
     int result;
@@ -102,7 +102,7 @@ void model_lun_del(struct model_target *t, struct model_lun *l);
  * message when an access list does not hold (nothing is published then). */
 int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize);
 
-/* --- apply.c: the side that knows conf/ and opens backends ----------------------------------------- */
+/* --- apply.c: the side that knows conf/ and opens backends ----------------------------------- */
 
 /* 32 random bytes, made at the first start, kept as record "host-seed". 0 or -errno. Blocking. */
 int apply_seed(void);
@@ -110,7 +110,8 @@ int apply_seed(void);
 const struct conf_checks *apply_checks(void);
 /* A checked configuration -> targets, LUNs, portals; done(arg) when all stores were tried (or the
  * slow ones left to watch.c). 0, or -errno with a message (a portal that cannot be bound). */
-int apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err, size_t errsize);
+int apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err,
+                size_t errsize);
 
 struct apply_kv {
     const char *name, *value;
@@ -139,9 +140,10 @@ void apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg);
 /* s came or changed (watch.c found events): settles block size and identity, tells the LUN. */
 void apply_store_probed(struct store *s, unsigned be_events);
 /* Runs fn in a helper with then on main; false: a job is under way. */
-bool apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then)(struct store *s));
+bool apply_store_run(struct store *s, void (*fn)(struct helper_job *job),
+                     void (*then)(struct store *s));
 
-/* --- watch.c ------------------------------------------------------------------------------------------- */
+/* --- watch.c --------------------------------------------------------------------------------- */
 
 /* From now on every store is looked at every few seconds. */
 void watch_start(struct worker *main_worker);

@@ -91,8 +91,7 @@ on_switch(struct worker *w, void *arg)
     worker_assert_owner(w);
     ref_get(&p->set->ref);
     t->nodes = p->set;
-    list_each_safe(it, &t->sessions)
-    {
+    list_each_safe(it, &t->sessions) {
         struct sess *s = container_of(it, struct sess, on_worker);
         if (!s->node || s->dying)
             continue;

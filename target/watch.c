@@ -30,8 +30,7 @@ on_probed(struct store *s)
 static void
 on_tick(struct worker_timer *t)
 {
-    list_each(it, &model.stores)
-    {
+    list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         if (s->lun && !s->is_gone && !s->busy)
             (void)apply_store_run(s, job_probe, on_probed);

@@ -14,7 +14,7 @@
 #include "base/pool.h"
 #include "tools/adm.h"
 
-#define ANSWER_S 60 /* the daemon answers within 30 s, or says that it cannot */
+#define ANSWER_S   60 /* the daemon answers within 30 s, or says that it cannot */
 #define ANSWER_MAX (64u << 20)
 
 static int

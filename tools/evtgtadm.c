@@ -29,7 +29,7 @@ struct args {
     char given[64]; /* letters of the options that were given */
 };
 
-/* --- options ------------------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
 enum { O_JSON = 256, O_SOCKET };
 
@@ -127,6 +127,7 @@ number(int opt, const char *text, long max)
     die_usage();
 }
 
+/* clang-format off */
 static void
 take_option(struct args *a, int c)
 {
@@ -168,6 +169,7 @@ take_option(struct args *a, int c)
         a->given[n + 1] = 0;
     }
 }
+/* clang-format on */
 
 static void
 parse(struct args *a, int argc, char **argv)
@@ -193,17 +195,19 @@ parse(struct args *a, int argc, char **argv)
     }
 }
 
-/* --- what is allowed where --------------------------------------------------------------------------------- */
+/* --- what is allowed where ------------------------------------------------------------------- */
 
 static const char *
 long_mode(const char *m)
 {
     static const char *const names[][2] = {
-        {"system", "system"},   {"sys", "system"},       {"target", "target"},
-        {"tgt", "target"},      {"logicalunit", "logicalunit"}, {"lu", "logicalunit"},
-        {"portal", "portal"},   {"pt", "portal"},        {"session", "session"},
-        {"sess", "session"},    {"connection", "connection"}, {"conn", "connection"},
-        {"account", "account"}, {"lld", "lld"},
+        {"system", "system"},           {"sys", "system"},
+        {"target", "target"},           {"tgt", "target"},
+        {"logicalunit", "logicalunit"}, {"lu", "logicalunit"},
+        {"portal", "portal"},           {"pt", "portal"},
+        {"session", "session"},         {"sess", "session"},
+        {"connection", "connection"},   {"conn", "connection"},
+        {"account", "account"},         {"lld", "lld"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(m, names[i][0]) == 0)
@@ -215,7 +219,7 @@ long_mode(const char *m)
 static void
 check_op(const char *op)
 {
-    static const char *const ops[] = {"new",  "delete", "bind", "unbind", "show",
+    static const char *const ops[] = {"new",    "delete", "bind",  "unbind", "show",
                                       "update", "stat",   "start", "stop"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (strcmp(op, ops[i]) == 0)
@@ -283,7 +287,7 @@ need_tid(const struct args *a)
         adm_die(EINVAL, "'tid' option is necessary");
 }
 
-/* --- one function a mode: checks, fills the request's arguments ------------------------------------------- */
+/* --- one function a mode: checks, fills the request's arguments ------------------------------ */
 
 static void
 mode_system(const struct args *a, json_t *o)

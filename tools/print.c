@@ -68,8 +68,8 @@ print_controller(long long tid)
 static void
 print_lun(const json_t *l)
 {
-    unsigned long long bytes = (unsigned long long)num(l, "blocks") *
-                               (unsigned long long)num(l, "block_size");
+    unsigned long long bytes =
+        (unsigned long long)num(l, "blocks") * (unsigned long long)num(l, "block_size");
     const char *path = str(l, "path");
     bool ready = json_is_true(json_object_get(l, "ready"));
     bool online = json_is_true(json_object_get(l, "online"));
@@ -87,8 +87,9 @@ print_lun(const json_t *l)
     printf("            Backing store path: %s\n", *path ? path : "None");
     printf("            Backing store flags: %s%s%s\n",
            json_is_true(json_object_get(l, "sync")) ? "sync" : "",
-           json_is_true(json_object_get(l, "sync")) && json_is_true(json_object_get(l, "direct")) ? ":"
-                                                                                                  : "",
+           json_is_true(json_object_get(l, "sync")) && json_is_true(json_object_get(l, "direct"))
+               ? ":"
+               : "",
            json_is_true(json_object_get(l, "direct")) ? "direct" : "");
 }
 
@@ -152,11 +153,22 @@ key_value(const json_t *keys, const char *name)
 static void
 print_keys(const json_t *t)
 {
-    static const char *const order[] = {
-        "MaxRecvDataSegmentLength", "HeaderDigest", "DataDigest", "InitialR2T", "MaxOutstandingR2T",
-        "ImmediateData", "FirstBurstLength", "MaxBurstLength", "DataPDUInOrder",
-        "DataSequenceInOrder", "ErrorRecoveryLevel", "IFMarker", "OFMarker", "DefaultTime2Wait",
-        "DefaultTime2Retain", "MaxConnections"};
+    static const char *const order[] = {"MaxRecvDataSegmentLength",
+                                        "HeaderDigest",
+                                        "DataDigest",
+                                        "InitialR2T",
+                                        "MaxOutstandingR2T",
+                                        "ImmediateData",
+                                        "FirstBurstLength",
+                                        "MaxBurstLength",
+                                        "DataPDUInOrder",
+                                        "DataSequenceInOrder",
+                                        "ErrorRecoveryLevel",
+                                        "IFMarker",
+                                        "OFMarker",
+                                        "DefaultTime2Wait",
+                                        "DefaultTime2Retain",
+                                        "MaxConnections"};
     const json_t *keys = json_object_get(t, "keys"), *v;
     size_t i;
 

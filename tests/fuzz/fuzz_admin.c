@@ -66,8 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t n = nl ? (size_t)(nl - p) : (size_t)(end - p);
         /* real portals and files are no business of a fuzzer */
-        if (n && !memmem(p, n, "portal", 6) && !memchr(p, '/', n) &&
-            !memmem(p, n, "\\u", 2)) {
+        if (n && !memmem(p, n, "portal", 6) && !memchr(p, '/', n) && !memmem(p, n, "\\u", 2)) {
             admin_req_run(p, n, &slot, on_answer, NULL);
             asked++;
             while (answers < asked)

@@ -170,10 +170,12 @@ test_examples(void)
         if (strcmp(doc.names[i], "include") == 0 || strcmp(doc.names[i], "target") == 0 ||
             strcmp(doc.names[i], "bsopts") == 0)
             continue;
-        char *in_target = xasprintf("<target iqn.2001-04.a:b>\n%s\n%s\n</target>\n",
-                                    strncmp(e, "backing-store", 13) == 0 ? "" : "backing-store /x", e);
+        char *in_target =
+            xasprintf("<target iqn.2001-04.a:b>\n%s\n%s\n</target>\n",
+                      strncmp(e, "backing-store", 13) == 0 ? "" : "backing-store /x", e);
         char *in_null = xasprintf("<target iqn.2001-04.a:b>\n<backing-store x>\nbs-type null\n%s\n"
-                                  "</backing-store>\n</target>\n", e);
+                                  "</backing-store>\n</target>\n",
+                                  e);
         if (!parses(e) && !parses(in_target) && !parses(in_null)) {
             printf("wrong example: %s\n", e);
             CU_FAIL("an example of the manual is refused");

@@ -131,7 +131,8 @@ static const struct bad bads[] = {
     {T "backing-store /a\nnaa 123\n" E, 4, 5, "16 hexadecimal"},
     {T "backing-store /a\nnaa 6123456789abcdef\n" E, 4, 5, "16 hexadecimal"},
     {T "backing-store /a\neui 12\n" E, 4, 5, "eui wants"},
-    {T "backing-store /a\nscsi_sn 0123456789012345678901234567890123456789012345678901234567890123\n" E,
+    {T "backing-store /a\nscsi_sn "
+       "0123456789012345678901234567890123456789012345678901234567890123\n" E,
      4, 9, "at most 63"},
     {T "backing-store /a\nscsi_sn \xc3\xa4\n" E, 4, 9, "printable"},
     {T "backing-store /a\nrotation_rate 7\n" E, 4, 15, "1025"},
@@ -142,8 +143,9 @@ static const struct bad bads[] = {
     {T "backing-store /a\nparams vendor_id\n" E, 4, 8, "NAME=VALUE"},
     {T "backing-store /a\nlun 16384\n" E, 4, 5, "to 16383"},
     {T "backing-store /a\nbacking-store /b\nlun 3\n" E, 5, 1, "several backing stores"},
-    {T "<backing-store /a>\nlun 3\n</backing-store>\n<backing-store /b>\nlun 3\n</backing-store>\n" E, 7,
-     5, "LUN 3 is given twice in this target; the first is at f:4:5"},
+    {T
+     "<backing-store /a>\nlun 3\n</backing-store>\n<backing-store /b>\nlun 3\n</backing-store>\n" E,
+     7, 5, "LUN 3 is given twice in this target; the first is at f:4:5"},
     {T "<backing-store /a>\nsize 1G\n</backing-store>\n" E, 3, 1, "null only"},
     {T "<backing-store /a>\nbs-type null\n</backing-store>\n" E, 3, 1, "wants a size"},
     {T "<backing-store /a>\nbs-type null\nsize 1000\n</backing-store>\n" E, 3, 1, "whole number"},
@@ -153,12 +155,15 @@ static const struct bad bads[] = {
     {T "<backing-store /a>\n<x y>\n</x>\n</backing-store>\n" E, 4, 1, "unknown directive"},
     {T "<alias x>\n</alias>\n" E, 3, 1, "is no block"},
     {T "<backing-store /a>\nscsi_sn s\n</backing-store>\n<backing-store /b>\nscsi_sn s\n"
-       "</backing-store>\n" E, 7, 9, "same scsi_sn; the other is at f:4:9"},
+       "</backing-store>\n" E,
+     7, 9, "same scsi_sn; the other is at f:4:9"},
     {T "backing-store /a\nbacking-store /b\nscsi_sn s\n" E, 4, 1, "same scsi_sn"},
     {T "<backing-store /a>\nnaa 3000000000000001\n</backing-store>\n" E
        "<target iqn.c:d>\ninitiator-address ALL\n<backing-store /b>\nnaa naa.3000000000000001\n"
-       "</backing-store>\n" E, 10, 5, "same naa"},
-    {T "backing-store /a\n" E "<target iqn.c:d>\ninitiator-address ALL\nreadonly 1\nbacking-store /a\n" E,
+       "</backing-store>\n" E,
+     10, 5, "same naa"},
+    {T "backing-store /a\n" E
+       "<target iqn.c:d>\ninitiator-address ALL\nreadonly 1\nbacking-store /a\n" E,
      8, 1, "at f:3:1 already, with other settings"},
     {T "controller_tid 5\n" E "<target iqn.c:d>\ninitiator-address ALL\ncontroller_tid 5\n" E, 5, 1,
      "controller_tid 5 is given twice"},
@@ -204,10 +209,11 @@ test_all_errors_at_once(void)
 static void
 test_globals(void)
 {
-    struct conf *c = good("# c\nworkers 3\nplacement affine # tail\nstate-dir \"/var/x y\"\n"
-                          "login-timeout = 7\nmax-half-open=9\nmax-sessions 11\nshutdown-timeout 0\n"
-                          "default-driver iscsi\nignore-errors yes\n"
-                          "portal 192.0.2.1:3261\nportal [2001:db8::1]:3262\nportal ::1\n");
+    struct conf *c =
+        good("# c\nworkers 3\nplacement affine # tail\nstate-dir \"/var/x y\"\n"
+             "login-timeout = 7\nmax-half-open=9\nmax-sessions 11\nshutdown-timeout 0\n"
+             "default-driver iscsi\nignore-errors yes\n"
+             "portal 192.0.2.1:3261\nportal [2001:db8::1]:3262\nportal ::1\n");
     CU_ASSERT_EQUAL(c->workers, 3);
     CU_ASSERT_EQUAL(c->affine, 1);
     CU_ASSERT_STRING_EQUAL(c->state_dir, "/var/x y");
@@ -217,7 +223,8 @@ test_globals(void)
     CU_ASSERT_EQUAL(c->shutdown_timeout_s, 0);
     CU_ASSERT_EQUAL_FATAL(c->nportals, 3);
     const struct sockaddr_in *a = (const void *)&c->portals[0].addr;
-    const struct sockaddr_in6 *b = (const void *)&c->portals[1].addr, *d = (const void *)&c->portals[2].addr;
+    const struct sockaddr_in6 *b = (const void *)&c->portals[1].addr,
+                              *d = (const void *)&c->portals[2].addr;
     CU_ASSERT_EQUAL(ntohs(a->sin_port), 3261);
     CU_ASSERT_EQUAL(ntohs(b->sin6_port), 3262);
     CU_ASSERT_EQUAL(ntohs(d->sin6_port), 3260);
@@ -232,14 +239,15 @@ test_globals(void)
 static void
 test_luns(void)
 {
-    struct conf *c = good(T "vendor_id ACME\nwrite-cache off\n"
-                            "<backing-store /dev/a>\nlun 2\nwrite-cache on\nlayer delay:ms=1\nlayer trace\n"
-                            "</backing-store>\n"
-                            "backing-store /b\nbacking-store /c d\n"
-                            "<backing-store \"/e # f\">\nlun 0\nbs-type aio\nbsoflags sync:direct\n"
-                            "params product_id=P X,rotation_rate=7200\nnaa 0x6123456789abcdef0123456789abcdef\n"
-                            "</backing-store>\n"
-                            "<backing-store none>\nbs-type nullio\nsize 2M\nblock-size 4096\n</backing-store>\n" E);
+    struct conf *c = good(
+        T "vendor_id ACME\nwrite-cache off\n"
+          "<backing-store /dev/a>\nlun 2\nwrite-cache on\nlayer delay:ms=1\nlayer trace\n"
+          "</backing-store>\n"
+          "backing-store /b\nbacking-store /c d\n"
+          "<backing-store \"/e # f\">\nlun 0\nbs-type aio\nbsoflags sync:direct\n"
+          "params product_id=P X,rotation_rate=7200\nnaa 0x6123456789abcdef0123456789abcdef\n"
+          "</backing-store>\n"
+          "<backing-store none>\nbs-type nullio\nsize 2M\nblock-size 4096\n</backing-store>\n" E);
     const struct conf_target *t = &c->targets[0];
     CU_ASSERT_EQUAL_FATAL(t->nluns, 5);
     CU_ASSERT_EQUAL(t->luns[0].number, 0);
@@ -267,10 +275,11 @@ test_luns(void)
 static void
 test_targets(void)
 {
-    struct conf *c = good(T "controller_tid 2\nalias my disk\nstate offline\nnop_interval 5\nnop_count 2\n"
-                            "MaxQueueCmd 32\nMaxBurstLength 1024\ninitiator-name iqn.x:*\n" E
-                            "<target iqn.b:c>\ninitiator-name iqn.y\n" E
-                            "<target iqn.b:d>\ninitiator-address 10.0.0.1/8\n" E);
+    struct conf *c =
+        good(T "controller_tid 2\nalias my disk\nstate offline\nnop_interval 5\nnop_count 2\n"
+               "MaxQueueCmd 32\nMaxBurstLength 1024\ninitiator-name iqn.x:*\n" E
+               "<target iqn.b:c>\ninitiator-name iqn.y\n" E
+               "<target iqn.b:d>\ninitiator-address 10.0.0.1/8\n" E);
     CU_ASSERT_EQUAL_FATAL(c->ntargets, 3);
     const struct conf_target *t = &c->targets[0];
     CU_ASSERT_EQUAL(t->tid, 2);
@@ -311,11 +320,12 @@ test_access_default(void)
 static void
 test_reading(void)
 {
-    struct conf *c = good("\xef\xbb\xbf/* a comment\n over lines */\n" T "alias val#ue\r\n"
-                          "backing-store /a\\#b\n"
-                          "<backing-store   /c   > # tail\nscsi_sn one \\\n    two\n</backing-store>\n"
-                          "# not continued \\\nproduct_id \"q\\\"q\"\n"
-                          "state ready /* tail */\n" E);
+    struct conf *c =
+        good("\xef\xbb\xbf/* a comment\n over lines */\n" T "alias val#ue\r\n"
+             "backing-store /a\\#b\n"
+             "<backing-store   /c   > # tail\nscsi_sn one \\\n    two\n</backing-store>\n"
+             "# not continued \\\nproduct_id \"q\\\"q\"\n"
+             "state ready /* tail */\n" E);
     const struct conf_target *t = &c->targets[0];
     CU_ASSERT_STRING_EQUAL(t->alias, "val");
     CU_ASSERT_STRING_EQUAL(t->luns[0].path, "/a#b");
@@ -353,12 +363,13 @@ test_sharing(void)
     CU_ASSERT(conf_lun_same(&c->targets[0].luns[0], &c->targets[1].luns[0]));
     conf_free(c);
     c = good(T "backing-store /a\nallow-in-use yes\n" E
-               "<target iqn.c:d>\ninitiator-address ALL\nreadonly 1\nallow-in-use yes\nbacking-store /a\n" E);
+               "<target iqn.c:d>\ninitiator-address ALL\nreadonly 1\nallow-in-use "
+               "yes\nbacking-store /a\n" E);
     CU_ASSERT(!conf_lun_same(&c->targets[0].luns[0], &c->targets[1].luns[0]));
     conf_free(c);
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
+/* --- files ----------------------------------------------------------------------------------- */
 
 static char dir[] = "/tmp/evtgt-conf-XXXXXX";
 
@@ -456,10 +467,14 @@ test_lun_set(void)
     conf_lun_init(&l);
     CU_ASSERT_EQUAL(conf_lun_set(&l, true, "readonly", "1", err, sizeof err, warn, sizeof warn), 0);
     CU_ASSERT(l.read_only);
-    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "bs-type", "null", err, sizeof err, warn, sizeof warn), -ENOENT);
-    CU_ASSERT_EQUAL(conf_lun_set(&l, false, "bs-type", "null", err, sizeof err, warn, sizeof warn), 0);
-    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "mode_page", "1", err, sizeof err, warn, sizeof warn), -EINVAL);
-    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "lbppbe", "99", err, sizeof err, warn, sizeof warn), -EINVAL);
+    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "bs-type", "null", err, sizeof err, warn, sizeof warn),
+                    -ENOENT);
+    CU_ASSERT_EQUAL(conf_lun_set(&l, false, "bs-type", "null", err, sizeof err, warn, sizeof warn),
+                    0);
+    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "mode_page", "1", err, sizeof err, warn, sizeof warn),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(conf_lun_set(&l, true, "lbppbe", "99", err, sizeof err, warn, sizeof warn),
+                    -EINVAL);
     CU_ASSERT_EQUAL(conf_lun_check(&l, err, sizeof err), -EINVAL);
     conf_lun_fini(&l);
 }
