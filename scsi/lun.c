@@ -256,7 +256,7 @@ lun_probed(struct lun *lun, unsigned be_events)
 }
 
 void
-lun_reset_state(struct lun *lun, const struct itn *by)
+lun_reset_state(struct lun *lun)
 {
     pthread_mutex_lock(&lun->lock);
     lun->reserved_by = NULL;
@@ -265,8 +265,7 @@ lun_reset_state(struct lun *lun, const struct itn *by)
     list_each(it, &lun->nexuses) {
         struct nexus *nx = container_of(it, struct nexus, on_lun);
         nx->prevent = false;
-        if (nx->itn != by)
-            ua_set(nx, UA_LUN_RESET);
+        ua_set(nx, UA_LUN_RESET); /* SAM-5 6.3.3: every I_T nexus, who asked for it too */
     }
     mode_publish(lun, &lun->saved);
     pthread_mutex_unlock(&lun->lock);

@@ -326,8 +326,8 @@ void lun_conf_copy(struct lun *lun, struct lun_conf *out);
 void mode_load(struct lun *lun);
 void mode_abandon(struct scsi_cmd *cmd); /* a MODE SELECT parked with PARK_PERSIST is aborted */
 void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
-/* What LUN RESET does to shared state; UA to every nexus but `by`'s session. */
-void lun_reset_state(struct lun *lun, const struct itn *by);
+/* What LUN RESET does to shared state; UA to every nexus. */
+void lun_reset_state(struct lun *lun);
 /* PREVENT and RESERVE of a nexus end; lock held. */
 void lun_forget_nexus(struct lun *lun, struct nexus *nx);
 

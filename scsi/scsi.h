@@ -297,7 +297,7 @@ struct scsi_tmf {
 
 /* Affected commands get done(aborted) first; t->done comes, later, when the last of them has ended
  * (its backend request is over: nothing of it can touch the medium any more).  A reset reaches
- * every worker, gives the other nexuses unit attention 29/03 (LUN RESET: BUS DEVICE RESET FUNCTION
+ * every worker, gives every nexus unit attention 29/03 (LUN RESET: BUS DEVICE RESET FUNCTION
  * OCCURRED), clears RESERVE(6/10), restores mode pages to saved values.  LUN absent: TMF_NO_LUN. */
 void scsi_tmf_submit(struct scsi_tmf *t);
 /* The session dies while t is pending: t->done will not be called, t is not touched after this. */

@@ -162,9 +162,9 @@ visit_workers(struct tmf_job *job, struct lun *lun)
 }
 
 static void
-reset_unit(struct tmf_job *job, struct lun *lun, const struct itn *by)
+reset_unit(struct tmf_job *job, struct lun *lun)
 {
-    lun_reset_state(lun, by);
+    lun_reset_state(lun);
     visit_workers(job, lun);
 }
 
@@ -181,7 +181,7 @@ run_on_unit(struct tmf_job *job, struct scsi_tmf *t)
     if (nx == NULL)
         abort_loose(job, t);
     else if (t->function == TMF_LOGICAL_UNIT_RESET)
-        reset_unit(job, nx->lun, t->itn);
+        reset_unit(job, nx->lun);
     else
         abort_list(job, &nx->tasks); /* TST=001b: CLEAR TASK SET reaches no further */
     return TMF_COMPLETE;
@@ -202,7 +202,7 @@ run(struct tmf_job *job, struct scsi_tmf *t)
         return run_on_unit(job, t);
     case TMF_TARGET_WARM_RESET:
         for (unsigned i = 0; i < t->itn->nnx; i++)
-            reset_unit(job, t->itn->nx[i]->lun, t->itn);
+            reset_unit(job, t->itn->nx[i]->lun);
         return TMF_COMPLETE;
     default:
         return TMF_NOT_SUPPORTED;
