@@ -305,7 +305,8 @@ lun_nblocks(const struct lun *lun)
 }
 
 /* LBPME (and LBPRZ: what was unmapped reads as zeros): thin provisioning is configured and the
- * backend can discard.  READ CAPACITY(16), VPD B0 and B2, UNMAP and WRITE SAME ask here. */
+ * backend can discard, or is never asked to because it is read-only (a write-protected thin unit
+ * stays one).  READ CAPACITY(16), VPD B0 and B2, UNMAP and WRITE SAME ask here. */
 static inline bool
 lun_is_thin(struct lun *lun)
 {
@@ -317,7 +318,7 @@ lun_is_thin(struct lun *lun)
     if (!thin)
         return false;
     be_info(lun->be, &info);
-    return (info.caps & BE_CAP_DISCARD) != 0;
+    return (info.caps & BE_CAP_DISCARD) != 0 || info.read_only;
 }
 
 /* Copy of the configuration for handlers on workers. */

@@ -669,6 +669,32 @@ test_status_large(void)
     shut(&f);
 }
 
+/* Write protected: 27/00 for all of it, and the unit still says where data lie. */
+static void
+test_read_only(void)
+{
+    struct fake f;
+    struct fcmd c;
+    struct cdb d = cdb_block(0x93, 0x08, 0, 8);
+
+    spy_reset();
+    fake_open(&f, &(struct fake_opts){
+                      .type = "fileio", .path = sbc_file(STORE), .thin = true, .read_only = true});
+    spy_reset();
+    desc(0, 0, 8);
+    unmap(&f, &c, 1);
+    CU_ASSERT(fake_failed(&c, 7, 0x2700));
+    memset(data, 0, 512);
+    fake_run(&f, &c, d.b, d.len, NULL, 0, data, 512);
+    CU_ASSERT(fake_failed(&c, 7, 0x2700));
+    fake_release(&c);
+    CU_ASSERT_EQUAL(spy_n, 0);
+    lba_status(&f, &c, 0, 24);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    CU_ASSERT(is_desc(0, 0, (uint32_t)(STORE / 512), 1));
+    shut(&f);
+}
+
 int
 main(void)
 {
@@ -681,6 +707,7 @@ main(void)
         {"UNMAP lists", test_unmap_lists},
         {"UNMAP where holes fail", test_unmap_fallback},
         {"not thin", test_not_thin},
+        {"write protected", test_read_only},
         {"WRITE SAME", test_same},
         {"WRITE SAME checks", test_same_checks},
         {"WRITE SAME of long ranges", test_same_long},
