@@ -40,7 +40,7 @@ struct sess;
 struct task;
 struct login;
 
-/* --- daemon-wide options; written by main before the workers start, or published by broadcast ---- */
+/* --- daemon-wide options; written by main before the workers start, or published by broadcast - */
 
 struct tgt_opts {
     unsigned login_timeout_s;   /* 15: from accept to full feature phase */
@@ -55,7 +55,7 @@ struct tgt_opts {
 };
 extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
 
-/* --- names and access (name.c, acl.c) ----------------------------------------------------------------- */
+/* --- names and access (name.c, acl.c) --------------------------------------------------------- */
 
 /* RFC 7143 4.2.7.2 / RFC 3722 as far as ASCII goes: lower case; iqn., eui., naa. forms checked;
  * no control characters or blanks; <= 223 bytes. Returns 0 and the normalised name in out
@@ -75,7 +75,7 @@ struct acl *acl_get(struct acl *a);
 void acl_put(struct acl *a);
 bool acl_admits(const struct acl *a, const struct sockaddr *peer, const char *initiator_name);
 
-/* --- text keys (keys.c): one row each -------------------------------------------------------------------- */
+/* --- text keys (keys.c): one row each --------------------------------------------------------- */
 
 enum key_id {
     KEY_AUTH_METHOD,
@@ -124,7 +124,7 @@ bool keys_show(const struct key_values *kv, unsigned i, const char **name, char 
 /* The table as Markdown, line by line, for the documentation. */
 void keys_dump(void (*line)(const char *s, void *arg), void *arg);
 
-/* --- targets as workers see them (node.c): immutable, counted ----------------------------------------------- */
+/* --- targets as workers see them (node.c): immutable, counted --------------------------------- */
 
 struct tgt_node {
     struct ref ref;
@@ -163,7 +163,7 @@ struct tgt_node *node_find(const struct node_set *set, const char *name); /* bor
  * sess_node_changed); then done(arg) on main and the old set is let go. */
 void node_publish(struct node_set *set, void (*done)(void *arg), void *arg);
 
-/* --- portals (portal.c): listeners, on main ------------------------------------------------------------------ */
+/* --- portals (portal.c): listeners, on main --------------------------------------------------- */
 
 /* Binds (through the opener) and accepts from now on; sockets go to the workers. tpgt: 1.
  * 0, or -errno with a message. Main, before or in its loop. */
@@ -178,7 +178,7 @@ unsigned portal_list(struct node_portal *out, unsigned max);
  * thread; buf of 64 bytes always suffices. */
 const char *portal_text(const struct sockaddr_storage *sa, char *buf, size_t size);
 
-/* --- what this room keeps on each worker --------------------------------------------------------------------- */
+/* --- what this room keeps on each worker ------------------------------------------------------ */
 
 struct tgt_worker {
     struct worker *w;
@@ -195,7 +195,7 @@ void tgt_worker_init(struct worker *w);
 void tgt_worker_fini(struct worker *w); /* at exit, sessions are gone; tasks may be left behind */
 struct tgt_worker *tgt_here(void);
 
-/* --- transports: bytes, not PDUs ------------------------------------------------------------------------------- */
+/* --- transports: bytes, not PDUs -------------------------------------------------------------- */
 
 enum xp_caps { XP_ZEROCOPY = 1, XP_SPLICE = 2, XP_RECORDS = 4 };
 struct xp {
@@ -218,7 +218,7 @@ struct xp_ops {
 };
 int xp_plain_init(struct xp *xp, int fd); /* owns fd; non-blocking, TCP_NODELAY */
 
-/* --- connections ---------------------------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 enum conn_state { /* RFC 7143 8.1.3: the target's transitions T1..T18 as far as used */
     CS_FREE,       /* S1 */
@@ -330,7 +330,7 @@ void conn_put(struct conn *c);
 /* Connections accepted and not yet in full feature phase, all workers. */
 unsigned conn_half_open(void);
 
-/* --- login (login.c) ------------------------------------------------------------------------------------------------- */
+/* --- login (login.c) -------------------------------------------------------------------------- */
 
 enum login_status { /* class << 8 | detail, RFC 7143 11.13.5 */
     LS_OK = 0x0000,
@@ -390,7 +390,7 @@ void sess_establish(struct conn *c, const struct login_result *res);
  * conn_event to LOGGED_IN; else: sends the refusal and closes. */
 void login_established(struct conn *c, enum login_status status);
 
-/* --- registry (registry.c): its own lock; any thread ---------------------------------------------------------------------- */
+/* --- registry (registry.c): its own lock; any thread ------------------------------------------ */
 
 struct registry_entry; /* opaque: a claim on a key, a TSIH and a worker */
 
@@ -412,7 +412,7 @@ bool registry_commit(struct registry_entry *e);
 void registry_remove(struct registry_entry *e);
 unsigned registry_count(void); /* sessions, in the making too */
 
-/* --- sessions (sess.c) -------------------------------------------------------------------------------------------------- */
+/* --- sessions (sess.c) ------------------------------------------------------------------------ */
 
 struct sess {
     struct worker *w;
@@ -480,7 +480,7 @@ void sess_node_changed(struct sess *s, struct tgt_node *n); /* NULL: removed */
  * event 1), those left after tgt_opts.shutdown_s are killed; then done(arg) on main. */
 void sess_shutdown_all(void (*done)(void *arg), void *arg);
 
-/* --- tasks (task.c, datain.c, dataout.c) ------------------------------------------------------------------------------------ */
+/* --- tasks (task.c, datain.c, dataout.c) ------------------------------------------------------ */
 
 #define R2T_MAX 16
 
@@ -583,7 +583,7 @@ void reject_send(struct conn *c, const struct pdu *pdu, enum reject_reason reaso
  * 4 renegotiate. */
 void async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_t p3);
 
-/* --- discovery (discovery.c) ----------------------------------------------------------------------------------------------------- */
+/* --- discovery (discovery.c) ------------------------------------------------------------------ */
 
 /* Appends the answer to SendTargets=value for this connection: what it may log in to, at
  * addresses it can reach. Returns malloc'ed text (keys separated by NUL) and its length. */
