@@ -52,8 +52,8 @@ __wrap_be_submit(struct backend *be, struct io *io)
     if (spy_n < SPY_MAX)
         spy_log[spy_n] = (struct spy_req){io->op, io->flags, io->offset, io->len};
     spy_n++;
-    if (spy_bad.op == (int)io->op && (io->op == IO_FLUSH || (io->offset <= spy_bad.at &&
-                                                             spy_bad.at < io->offset + io->len))) {
+    if (spy_bad.op == (int)io->op &&
+        (io->op == IO_FLUSH || (io->offset <= spy_bad.at && spy_bad.at < io->offset + io->len))) {
         spy_bad.hits++;
         io->fail_offset = spy_bad.at;
         io_complete_later(io, spy_bad.res);

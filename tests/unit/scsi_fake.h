@@ -34,9 +34,9 @@ struct fake_opts {
     uint64_t null_size;
     bool thin, removable, no_cache, read_only, direct, keep_ua;
     uint8_t lbppbe;
-    uint64_t budget;          /* bytes; 0: 64 MiB */
-    enum disk_engine engine;  /* ENGINE_AUTO */
-    struct backend *backend;  /* taken over instead of type, path, ...; opened already */
+    uint64_t budget;         /* bytes; 0: 64 MiB */
+    enum disk_engine engine; /* ENGINE_AUTO */
+    struct backend *backend; /* taken over instead of type, path, ...; opened already */
 };
 
 struct fake {
@@ -52,10 +52,10 @@ struct fcmd {
     struct scsi_cmd c; /* first */
     const uint8_t *out;
     uint8_t *in;
-    uint32_t in_len;  /* bytes that came */
-    bool now;         /* pull answers at once */
-    bool hold;        /* answers to pull and push wait for fake_continue */
-    int pull_err;     /* the data phase fails with this ... */
+    uint32_t in_len; /* bytes that came */
+    bool now;        /* pull answers at once */
+    bool hold;       /* answers to pull and push wait for fake_continue */
+    int pull_err;    /* the data phase fails with this ... */
     uint16_t pull_asc;
     bool submitting, done;
     bool owes_pull, owes_push;
@@ -239,7 +239,8 @@ fake_failed(const struct fcmd *c, uint8_t key, uint16_t asc)
     return s.key == key && s.asc == asc;
 }
 
-/* --- a session with one unit ------------------------------------------------------------------- */
+/* --- a session with one unit -------------------------------------------------------------------
+ */
 
 static inline void
 fake_open(struct fake *f, const struct fake_opts *o)

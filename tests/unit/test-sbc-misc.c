@@ -6,7 +6,7 @@
 #include "tests/unit/scsi_fake.h"
 #include "tests/unit/unit.h"
 
-#define MIB (1024u * 1024u)
+#define MIB   (1024u * 1024u)
 #define STORE (32ull * MIB)
 
 static uint8_t in[64];
@@ -37,7 +37,8 @@ cmd6(struct fake *f, struct fcmd *c, uint8_t opcode, uint8_t byte1, uint8_t byte
     fake_release(c);
 }
 
-/* --- READ CAPACITY -------------------------------------------------------------------------------- */
+/* --- READ CAPACITY
+ * -------------------------------------------------------------------------------- */
 
 static void
 capacity(struct fake *f, struct fcmd *c, bool long_form, uint32_t alloc)
@@ -107,7 +108,7 @@ test_capacity_flags(void)
     open_opts(&f, (struct fake_opts){.thin = true, .lbppbe = 3});
     capacity(&f, &c, true, 32);
     CU_ASSERT_EQUAL(in[12], 0);
-    CU_ASSERT_EQUAL(in[13], 3);          /* 8 logical blocks a physical one */
+    CU_ASSERT_EQUAL(in[13], 3);                 /* 8 logical blocks a physical one */
     CU_ASSERT_EQUAL(get_be16(in + 14), 0xc000); /* LBPME, LBPRZ, lowest aligned LBA 0 */
     /* PMI (SBC-2): an LBA needs it */
     fake_run(&f, &c, CDB(0x25, 0, 0, 0, 0, 9, 0, 0, 1, 0), in, 8, NULL, 0);
@@ -127,7 +128,8 @@ test_capacity_flags(void)
     shut(&f);
 }
 
-/* --- SYNCHRONIZE CACHE ------------------------------------------------------------------------------- */
+/* --- SYNCHRONIZE CACHE
+ * ------------------------------------------------------------------------------- */
 
 static void
 flush(struct fake *f, struct fcmd *c, uint8_t opcode, uint8_t byte1, uint64_t lba, uint32_t nblk)
@@ -225,7 +227,8 @@ test_sync_flood(void)
     shut(&f);
 }
 
-/* --- PRE-FETCH --------------------------------------------------------------------------------------- */
+/* --- PRE-FETCH
+ * --------------------------------------------------------------------------------------- */
 
 static void
 test_prefetch(void)
@@ -284,7 +287,8 @@ test_prefetch(void)
     shut(&f);
 }
 
-/* --- START STOP UNIT ----------------------------------------------------------------------------------- */
+/* --- START STOP UNIT
+ * ----------------------------------------------------------------------------------- */
 
 static bool
 is_ready(struct fake *f)

@@ -9,7 +9,7 @@
 #include "tests/unit/scsi_fake.h"
 #include "tests/unit/unit.h"
 
-#define MIB (1024u * 1024u)
+#define MIB   (1024u * 1024u)
 #define STORE (24u * MIB)
 
 enum { LANES = 6, LANE = STORE / LANES };

@@ -6,7 +6,7 @@
 #include "tests/unit/scsi_fake.h"
 #include "tests/unit/unit.h"
 
-#define MIB (1024u * 1024u)
+#define MIB   (1024u * 1024u)
 #define STORE (512ull * MIB)
 
 static uint8_t wbuf[33 * MIB], rbuf[33 * MIB];
@@ -136,7 +136,7 @@ test_windows(void)
         struct fake f;
         uint32_t bs = sizes[s];
         open_file(&f, bs, false);
-        const uint32_t bytes[] = {MIB - bs, MIB,     MIB + bs, 2 * MIB,
+        const uint32_t bytes[] = {MIB - bs,         MIB,      MIB + bs,      2 * MIB,
                                   3 * MIB + 5 * bs, 20 * MIB, 32 * MIB - bs, 32 * MIB};
         for (unsigned i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
             one_windowed(&f, bs, bytes[i], i % 2 == 0);
@@ -146,7 +146,8 @@ test_windows(void)
     }
 }
 
-/* MAXIMUM TRANSFER LENGTH is 65536 blocks, more than the 10-byte forms can say: beyond it 05/24/00 with the length field pointed to. */
+/* MAXIMUM TRANSFER LENGTH is 65536 blocks, more than the 10-byte forms can say: beyond it 05/24/00
+ * with the length field pointed to. */
 static void
 test_too_long(void)
 {
@@ -452,7 +453,8 @@ test_abort(void)
             fake_init(&f, &c, r.b, r.len, rbuf, 2 * MIB, NULL, 0);
         c.hold = !in_io;
         fake_submit(&c);
-        for (int t = 0; t < 1000 && !(in_io ? spy_hold.io != NULL : c.owes_pull || c.owes_push); t++)
+        for (int t = 0; t < 1000 && !(in_io ? spy_hold.io != NULL : c.owes_pull || c.owes_push);
+             t++)
             worker_turn(f.w, false), usleep(100);
         CU_ASSERT_FATAL(in_io ? spy_hold.io != NULL : c.owes_pull || c.owes_push);
         if (in_io) { /* the kernel has it: done waits */
@@ -484,9 +486,8 @@ test_budget(void)
     struct fake f;
 
     spy_reset();
-    fake_open(&f, &(struct fake_opts){.type = "fileio",
-                                      .path = sbc_file(STORE),
-                                      .budget = 2 * MIB});
+    fake_open(&f,
+              &(struct fake_opts){.type = "fileio", .path = sbc_file(STORE), .budget = 2 * MIB});
     sbc_fill(wbuf, N * 2 * MIB, 5);
     sbc_file_write(0, wbuf, N * 2 * MIB);
     for (unsigned i = 0; i < N; i++) {

@@ -6,7 +6,7 @@
 #include "tests/unit/scsi_fake.h"
 #include "tests/unit/unit.h"
 
-#define MIB (1024u * 1024u)
+#define MIB   (1024u * 1024u)
 #define STORE (48ull * MIB)
 
 static uint8_t data[8 * MIB], back[8 * MIB];
@@ -34,7 +34,8 @@ shut(struct fake *f)
     unlink(sbc_path);
 }
 
-/* --- UNMAP -------------------------------------------------------------------------------------- */
+/* --- UNMAP --------------------------------------------------------------------------------------
+ */
 
 static void
 desc(unsigned i, uint64_t lba, uint32_t nblk)
@@ -191,8 +192,8 @@ test_unmap_too_many_blocks(void)
     struct fcmd c;
 
     spy_reset();
-    fake_open(&f, &(struct fake_opts){
-                      .type = "fileio", .path = sbc_file(2ull << 30), .thin = true});
+    fake_open(&f,
+              &(struct fake_opts){.type = "fileio", .path = sbc_file(2ull << 30), .thin = true});
     for (unsigned i = 0; i < 21; i++)
         desc(i, i * 100000, 50000);
     spy_reset();
@@ -287,7 +288,8 @@ test_not_thin(void)
     shut(&f);
 }
 
-/* --- WRITE SAME ---------------------------------------------------------------------------------- */
+/* --- WRITE SAME ----------------------------------------------------------------------------------
+ */
 
 static void
 same(struct fake *f, struct fcmd *c, uint8_t opcode, uint8_t byte1, uint64_t lba, uint32_t nblk,
@@ -417,8 +419,8 @@ test_same_long(void)
     uint32_t max = (uint32_t)((4ull << 30) / 512);
 
     spy_reset();
-    fake_open(&f, &(struct fake_opts){
-                      .type = "fileio", .path = sbc_file(5ull << 30), .thin = true});
+    fake_open(&f,
+              &(struct fake_opts){.type = "fileio", .path = sbc_file(5ull << 30), .thin = true});
     memset(data, 0, 512);
     spy_reset();
     same(&f, &c, 0x93, 0x08, 1, max + 1, 512);
@@ -495,7 +497,8 @@ test_same_errors(void)
     shut(&f);
 }
 
-/* --- GET LBA STATUS -------------------------------------------------------------------------------- */
+/* --- GET LBA STATUS
+ * -------------------------------------------------------------------------------- */
 
 static uint8_t status[8192];
 
@@ -507,7 +510,8 @@ lba_status(struct fake *f, struct fcmd *c, uint64_t lba, uint32_t alloc)
     put_be64(cdb + 2, lba);
     put_be32(cdb + 10, alloc);
     memset(status, 0xcc, sizeof status);
-    fake_run(f, c, cdb, 16, status, alloc < sizeof status ? alloc : (uint32_t)sizeof status, NULL, 0);
+    fake_run(f, c, cdb, 16, status, alloc < sizeof status ? alloc : (uint32_t)sizeof status, NULL,
+             0);
     fake_release(c);
 }
 
@@ -655,8 +659,8 @@ test_status_large(void)
     uint64_t blocks = (3ull << 40) / 512;
 
     spy_reset();
-    fake_open(&f, &(struct fake_opts){
-                      .type = "fileio", .path = sbc_file(blocks * 512), .thin = true});
+    fake_open(&f,
+              &(struct fake_opts){.type = "fileio", .path = sbc_file(blocks * 512), .thin = true});
     lba_status(&f, &c, 1, 4096);
     CU_ASSERT_EQUAL(get_be32(status), 4 + 2 * 16);
     CU_ASSERT(is_desc(0, 1, 0xffffffff, 1));

@@ -6,7 +6,7 @@
 #include "tests/unit/scsi_fake.h"
 #include "tests/unit/unit.h"
 
-#define MIB (1024u * 1024u)
+#define MIB   (1024u * 1024u)
 #define STORE (512ull * MIB)
 
 static uint8_t data[17 * MIB], back[17 * MIB];
@@ -187,7 +187,8 @@ test_write_and_verify(void)
                 sbc_file_read(9 * bs, back, bytes);
                 CU_ASSERT(memcmp(back, data, bytes) == 0);
             }
-            /* the initiator sends fewer blocks: those are written, no other; a cut one is refused */
+            /* the initiator sends fewer blocks: those are written, no other; a cut one is refused
+             */
             sbc_fill(data, 6 * bs, i);
             run(&f, &c, writes[i], 2, 1000, 6, 6 * bs);
             sbc_fill(data + 8 * bs, 6 * bs, i + 7);
