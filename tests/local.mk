@@ -26,7 +26,7 @@ tests_powerloss_promise_LDADD = -liscsi
 endif
 
 # Suites that ./check runs (tests/run-all) and what they need.
-EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/conformance/wrong-tests tests/initiator/build-vm \
+EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/conformance/expected-fails tests/initiator/build-vm \
 	tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh tests/initiator/qemu \
 	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
 	tests/powerloss/kill9 tests/powerloss/run
