@@ -9,7 +9,7 @@ import time
 
 from harness import (BLK, Closed, DISK, IQN, Lun, MIB, OTHER, P, SOLICITED, Silent, Skip, Target,
                      default_targets, row, scsi, status_of, text, write_waiting)
-from lib.evtgt import Daemon, Failed
+from lib.evtgt import Daemon, Failed, free_port
 
 OWN_DAEMON = True
 
@@ -189,6 +189,19 @@ def ipv6_portal(env):
         got = [v for k, v in d.text(text(SendTargets="All")) if k == "TargetAddress"]
         assert got and all(v.startswith("[::1]:%d," % env.addr[1]) for v in got), got
         env.serves()
+
+
+@row("BR-16b", "13.8", "a wildcard portal is shown as addresses that can be reached, never as itself, "
+     "link-local or with a zone")
+def wildcard_portal(env):
+    port = free_port("0.0.0.0")
+    with env.with_daemon(default_targets(), head=["portal 0.0.0.0:%d" % port]):
+        d = env.new(None, discovery=True, addr=("127.0.0.1", port)).login()
+        got = [v for k, v in d.text(text(SendTargets=DISK)) if k == "TargetAddress"]
+        assert any(v.startswith("127.0.0.1:%d," % port) for v in got), got
+        for v in got:
+            assert "0.0.0.0" not in v and "fe80" not in v.lower() and "%" not in v, got
+            assert not v.startswith("[::]"), got
 
 
 def blk_targets():

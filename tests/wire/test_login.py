@@ -501,6 +501,35 @@ def isid_types(env):
         s.logout()
 
 
+@row("L-58a", "11.12.4", "a Version-min above 0 cannot be met: 0205")
+def version_too_new(env):
+    s = env.new()
+    st = status_of(s, text(*s.first_pairs()), csg=1, nsg=3, version_min=1, version_max=2)
+    assert st == 0x0205, "status %04x" % st
+
+
+@row("L-59", "11.12.5, 11.12.6, 11.12.7", "ISID, TSIH and CID do not change within a login")
+def header_changes(env):
+    for change in (dict(isid=bytes((0x80, 9, 9, 9, 9, 9))), dict(tsih=77), dict(cid=5)):
+        s = env.new()
+        s.must(s.login_step(text(*s.first_pairs()), csg=1, t=False))
+        refused(s, csg=1, nsg=3, **change)
+
+
+@row("L-60", "6.3, 7.13", "anything but a Login Request in the middle of a login ends it")
+def foreign_pdu_in_login(env):
+    s = env.new()
+    cases = [s.nop_pdu(b"ping"), P.Pdu(P.SCSI_CMD, cdb=scsi.inquiry(), flags=0xC1, itt=7, edtl=255,
+                                       cmd_sn=1), s.text_pdu(text(SendTargets="All"))]
+    for p in cases:
+        s = env.new()
+        s.must(s.login_step(text(*s.first_pairs()), csg=1, t=False))
+        s.conn.send(p)
+        for r in s.conn.expect_close(5):
+            assert r.opcode == P.REJECT or (r.opcode == P.LOGIN_RSP and
+                                            r.status_class == 2), repr(r)
+
+
 # ---- bug reports -------------------------------------------------------------------------------
 
 @row("BR-03", "6.3", "identical InitiatorName and SessionType in a later request are tolerated, or "

@@ -137,6 +137,13 @@ def exchange_restarted(env):
     s.send(s.text_pdu(text(("X-com.example.b", "1")), itt=p.itt))
     r = s.expect(P.TEXT_RSP, p.itt)
     assert r.final and parse_text(r.data) == [("X-com.example.b", "NotUnderstood")], r.data
+    p = s.text_pdu(b"X-com.exa", final=False, c=True)  # half a key is forgotten as well
+    s.send(p)
+    assert not s.expect(P.TEXT_RSP, p.itt).final
+    p = s.text_pdu(text(("Y-com.example.c", "1")))
+    s.send(p)
+    r = s.expect(P.TEXT_RSP, p.itt)
+    assert r.final and parse_text(r.data) == [("Y-com.example.c", "NotUnderstood")], r.data
 
 
 @row("D-15", "11.17.1", "an invented TTT is rejected with a copy of the header, or closed")
@@ -237,6 +244,22 @@ def discovery_only(env):
             return
         assert set(records(s.text(text(SendTargets="All")))) == {DISK, OTHER}
     s.logout()
+
+
+@row("D-27", "11.10.4", "a TTT with another ITT does not go on with the exchange; F with C is an "
+     "error")
+def exchange_mixed_up(env):
+    s = env.session()
+    p = s.text_pdu(text(("X-com.example.a", "1")), final=False)
+    s.send(p)
+    r = s.expect(P.TEXT_RSP, p.itt)
+    s.send(s.text_pdu(itt=p.itt + 1, ttt=r.ttt))
+    out = s.outcome()
+    assert out[0] in ("reject", "close"), repr(out)
+    s = env.session()
+    s.send(s.text_pdu(text(("X-com.example.a", "1")), final=True, c=True))
+    out = s.outcome()
+    assert out[0] in ("reject", "close"), repr(out)
 
 
 @row("D-25", "6.1, 11.11.2", "an answer longer than the initiator takes comes in pieces: C=1, F=0")
