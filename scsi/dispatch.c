@@ -25,7 +25,7 @@ find_unit(struct scsi_cmd *cmd)
     if (number >= 0) {
         cmd->nx = itn_nexus(cmd->itn, (uint16_t)number);
         if (cmd->nx != NULL) {
-            cmd->lu = lun_get(cmd->nx->lun);
+            cmd->lu = cmd->nx->lun; /* lives as long as the nexus, and that until release */
             return UNIT_MAPPED;
         }
         return UNIT_ABSENT;

@@ -246,7 +246,8 @@ struct itn {
 };
 struct nexus *itn_nexus(const struct itn *itn, uint16_t number); /* NULL: absent */
 void itn_unref(struct itn *itn);
-void nexus_task_gone(struct nexus *nx); /* frees a dead nexus with its last command */
+/* A command is released; the last one frees a dead nexus. */
+void nexus_task_gone(struct nexus *nx);
 
 struct nexus {
     struct itn *itn;
@@ -256,7 +257,8 @@ struct nexus {
     struct list on_lun;        /* lun->nexuses, under lun->lock */
     struct list tasks;         /* commands between submit and done, oldest first; owner */
     struct list ordered;       /* parked behind an ORDERED task, or ORDERED and not the oldest */
-    unsigned ntasks, nordered; /* in tasks: all, ORDERED ones not done */
+    unsigned ntasks;     /* commands between submit and release */
+    unsigned nordered;   /* ORDERED commands between submit and done */
     bool dead;                 /* no longer mapped or session gone; freed with the last command; set
                                   under lun->lock */
     bool prevent;              /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */

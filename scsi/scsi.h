@@ -217,7 +217,7 @@ struct scsi_cmd {
      */
     const struct scsi_op *op;
     struct nexus *nx; /* NULL: absent LUN or well-known unit */
-    struct lun *lu;   /* reference while the command lives */
+    struct lun *lu;   /* the nexus holds it, until release */
     struct buf *buf;
     uint64_t lba, nblk; /* decoded by dispatch where the table says so */
     uint32_t alloc_len; /* allocation or parameter list length, decoded */

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/worker.h"
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -67,8 +68,6 @@ leave_task_set(struct scsi_cmd *cmd)
         nx->nordered--;
     if (!list_is_empty(&nx->ordered))
         wake_ordered(nx);
-    cmd->nx = NULL;
-    nexus_task_gone(nx);
 }
 
 static void
@@ -375,10 +374,22 @@ scsi_data_in(struct scsi_cmd *cmd, uint32_t len)
 
 /* --- data windows ---------------------------------------------------------------------------- */
 
+/* A handler wants more than the initiator agreed to: a fault of ours that costs one command. */
+static void
+beyond(struct scsi_cmd *cmd, const char *dir, uint32_t off, uint32_t len)
+{
+    log_event(LL_ERROR, LA_SCSI, "window-beyond-data dir=%s op=%02x off=%u len=%u", dir,
+              cmd->cdb[0], off, len);
+    scsi_fail(cmd, SENSE_HARDWARE_ERROR, NO_FIELD);
+}
+
 void
 scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd))
 {
-    assert((uint64_t)off + len <= cmd->exp_out);
+    if ((uint64_t)off + len > cmd->exp_out) {
+        beyond(cmd, "out", off, len);
+        return;
+    }
     cmd->win_off = off;
     cmd->win_len = len;
     cmd->resume = next;
@@ -396,7 +407,10 @@ scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct 
 void
 scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd))
 {
-    assert((uint64_t)off + len <= cmd->exp_in);
+    if ((uint64_t)off + len > cmd->exp_in) {
+        beyond(cmd, "in", off, len);
+        return;
+    }
     cmd->win_off = off;
     cmd->win_len = len;
     cmd->resume = next;
@@ -527,8 +541,9 @@ scsi_release(struct scsi_cmd *cmd)
         io_release_ref(&cmd->io);
     cmd->lent = false;
     buffer_drop(cmd);
-    if (cmd->lu != NULL)
-        lun_put(cmd->lu);
+    if (cmd->nx != NULL)
+        nexus_task_gone(cmd->nx);
+    cmd->nx = NULL;
     cmd->lu = NULL;
     itn_unref(cmd->itn);
 }

@@ -251,6 +251,60 @@ test_reset(void)
         call(i, close_session, &p[i]);
 }
 
+/* --- a dead session's write on one worker, a live command on the other --- */
+
+static void
+look_parked(void *arg)
+{
+    struct peer *p = arg;
+    atomic_store(&p->io, p->cmds[0] != NULL && p->cmds[0]->c.phase == PH_PARKED &&
+                             p->cmds[0]->c.park_why == PARK_RANGE);
+}
+
+static void
+abort_first(void *arg)
+{
+    struct peer *p = arg;
+    scsi_abort(&p->cmds[0]->c);
+}
+
+static void
+test_orphan(bool abort_waiter)
+{
+    static struct peer p[NW];
+
+    memset(p, 0, sizeof p);
+    gate_shut();
+    for (unsigned i = 0; i < NW; i++) {
+        p[i].id = i;
+        call(i, open_session, &p[i]);
+    }
+    call(0, start_write, &p[0]);
+    for (int n = 0; n < 1000 && atomic_load(&p[0].io) == 0; n++)
+        call(0, look_io, &p[0]);
+    call(0, close_session, &p[0]);
+    CU_ASSERT_EQUAL(atomic_load(&lun->orphans), 1);
+    call(1, start_write, &p[1]);
+    for (int n = 0; n < 1000 && atomic_load(&p[1].io) == 0; n++)
+        call(1, look_parked, &p[1]);
+    CU_ASSERT_EQUAL(atomic_load(&p[1].io), 1);
+    if (abort_waiter)
+        call(1, abort_first, &p[1]);
+    unlink(gate);
+    CU_ASSERT(wait_for(&p[0].done, 1) && wait_for(&p[1].done, 1));
+    CU_ASSERT_EQUAL(atomic_load(&p[0].aborted), 1);
+    CU_ASSERT_EQUAL(atomic_load(&p[1].aborted), abort_waiter ? 1 : 0);
+    CU_ASSERT_EQUAL(atomic_load(&lun->orphans), 0);
+    call(1, close_session, &p[1]);
+}
+
+static void
+test_orphans(void)
+{
+    for (int i = 0; i < 8; i++)
+        test_orphan(i & 1);
+}
+
 /* --- storm ----------------------------------------------------------------------------------- */
 
 static unsigned
@@ -375,6 +429,7 @@ main(void)
 {
     static const struct unit_test tests[] = {
         {"LUN RESET over two workers", test_reset},
+        {"a dead session's write on another worker", test_orphans},
         {"storm", test_storm},
     };
     int fd = mkstemp(gate);
