@@ -129,21 +129,59 @@ apply_checks(void)
 
 /* --- the start ------------------------------------------------------------------------------- */
 
+static int
+open_portals(const struct conf *c, char *err, size_t errsize)
+{
+    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(3260)};
+    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(3260)};
+    char err6[256];
+
+    for (unsigned i = 0; i < c->nportals; i++) {
+        const struct conf_portal *p = &c->portals[i];
+        int rc = portal_open((const struct sockaddr *)&p->addr, p->len, 1, err, errsize);
+        if (rc < 0)
+            return rc;
+    }
+    if (c->nportals)
+        return 0;
+    int rc = portal_open((const struct sockaddr *)&any4, sizeof any4, 1, err, errsize);
+    if (rc < 0)
+        return rc;
+    /* a host without IPv6 is no error when nobody asked for it */
+    if (portal_open((const struct sockaddr *)&any6, sizeof any6, 1, err6, sizeof err6) < 0)
+        log_event(LL_NOTICE, LA_NET, "no-ipv6 %s", err6);
+    return 0;
+}
+
 /* One start: counts the stores that are still being opened. */
 struct starting {
     unsigned pending;
     bool over; /* done was called: whoever comes now comes late */
     struct worker_timer deadline;
-    void (*done)(void *arg);
+    const struct conf *conf;
+    void (*done)(void *arg, const char *err);
     void *arg;
 };
 
 static void
-start_published(void *arg)
+portals_published(void *arg)
 {
     struct starting *st = arg;
-    void (*done)(void *) = st->done;
-    done(st->arg);
+    st->done(st->arg, "");
+}
+
+/* Only now do portals accept: an initiator that comes earlier must find nobody (and try again)
+ * rather than be told that its target does not exist. */
+static void
+targets_published(void *arg)
+{
+    struct starting *st = arg;
+    char err[512] = "";
+
+    if (open_portals(st->conf, err, sizeof err) < 0)
+        st->done(st->arg, err);
+    else if (model_publish(portals_published, st, err, sizeof err) < 0)
+        log_abort("checked configuration does not hold: %s", err);
 }
 
 static void
@@ -159,7 +197,7 @@ start_over(struct starting *st)
             apply_store_make_lun(s);
     }
     /* access lists were judged with the configuration: this cannot fail */
-    if (model_publish(start_published, st, err, sizeof err) < 0)
+    if (model_publish(targets_published, st, err, sizeof err) < 0)
         log_abort("checked configuration does not hold: %s", err);
 }
 
@@ -236,40 +274,14 @@ add_target(const struct conf_target *ct)
         add_lun(t, &ct->luns[i]);
 }
 
-static int
-open_portals(const struct conf *c, char *err, size_t errsize)
-{
-    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(3260)};
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(3260)};
-    char err6[256];
-
-    for (unsigned i = 0; i < c->nportals; i++) {
-        const struct conf_portal *p = &c->portals[i];
-        int rc = portal_open((const struct sockaddr *)&p->addr, p->len, 1, err, errsize);
-        if (rc < 0)
-            return rc;
-    }
-    if (c->nportals)
-        return 0;
-    int rc = portal_open((const struct sockaddr *)&any4, sizeof any4, 1, err, errsize);
-    if (rc < 0)
-        return rc;
-    /* a host without IPv6 is no error when nobody asked for it */
-    if (portal_open((const struct sockaddr *)&any6, sizeof any6, 1, err6, sizeof err6) < 0)
-        log_event(LL_NOTICE, LA_NET, "no-ipv6 %s", err6);
-    return 0;
-}
-
-int
-apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err, size_t errsize)
+void
+apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg)
 {
     static struct starting st; /* there is one start */
-    int rc = open_portals(c, err, errsize);
-    if (rc < 0)
-        return rc;
+
     for (unsigned i = 0; i < c->ntargets; i++)
         add_target(&c->targets[i]);
-    st = (struct starting){.done = done, .arg = arg, .pending = 1};
+    st = (struct starting){.conf = c, .done = done, .arg = arg, .pending = 1};
     worker_timer_init(&st.deadline, model.main, on_deadline);
     worker_timer_start_ms(&st.deadline, START_DEADLINE_MS);
     list_each(it, &model.stores) {
@@ -280,5 +292,4 @@ apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err,
     }
     if (--st.pending == 0)
         start_over(&st);
-    return 0;
 }

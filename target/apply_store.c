@@ -16,6 +16,8 @@
 #include "conf/conf.h"
 #include "target/apply_store.h"
 
+#define CLOSE_WAIT_MS 2000
+
 static void
 fill_opts(struct be_opts *o, const struct conf_lun *l, const char *type)
 {
@@ -164,6 +166,8 @@ apply_store_why(const struct store *s, char *buf, size_t size)
 
 /* --- the logical unit ------------------------------------------------------------------------ */
 
+static void on_gone_late(struct worker_timer *t);
+
 struct store *
 apply_store_new(const struct conf_lun *l, const char *alone_id)
 {
@@ -174,6 +178,7 @@ apply_store_new(const struct conf_lun *l, const char *alone_id)
     conf_lun_copy(s->conf, l);
     s->alone_id = xstrdup(alone_id);
     s->users = 1;
+    worker_timer_init(&s->gone_late, model.main, on_gone_late);
     list_each(it, &model.stores) {
         struct store *o = container_of(it, struct store, link);
         if (l->path[0] && strcmp(o->conf->path, l->path) == 0)
@@ -190,9 +195,17 @@ identity_text(const struct store *s, char *buf, size_t size)
     const struct conf_lun *l = s->conf;
     const char *id = s->be ? be_identity(s->be) : "";
 
+    bool twin = s->is_twin;
+
+    list_each(it, &model.stores) /* the same thing by another path */
+    {
+        const struct store *o = container_of(it, struct store, link);
+        if (o != s && o->be && *id && strcmp(be_identity(o->be), id) == 0)
+            twin = true;
+    }
     if (!*id)
         id = s->alone_id;
-    if (!s->is_twin)
+    if (!twin)
         snprintf(buf, size, "%s", id);
     else
         snprintf(buf, size, "%s|%s|%s|%s|%s|%u|%d%d%d%d%d", id, l->layers, l->bsopts, l->vendor_id,
@@ -333,6 +346,7 @@ store_free(struct store *s)
     void (*gone)(void *) = s->gone;
     void *arg = s->gone_arg;
 
+    worker_timer_stop(&s->gone_late);
     list_del(&s->link);
     if (s->lun)
         lun_put(s->lun);
@@ -380,15 +394,29 @@ apply_store_drop(struct store *s)
         abort();
 }
 
+static void
+on_gone_late(struct worker_timer *t)
+{
+    struct store *s = container_of(t, struct store, gone_late);
+    void (*gone)(void *) = s->gone;
+
+    s->gone = NULL;
+    log_event(LL_WARN, LA_BACKEND, "close-slow path=%s", LOG_ESC(s->conf->path));
+    if (gone)
+        gone(s->gone_arg);
+}
+
 void
 apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg)
 {
-    if (s->users > 1) {
+    /* the caller is the last one but for a job of our own */
+    if (s->users > 1u + s->busy) {
         apply_store_drop(s);
         gone(arg);
         return;
     }
     s->gone = gone;
     s->gone_arg = arg;
+    worker_timer_start_ms(&s->gone_late, CLOSE_WAIT_MS);
     apply_store_drop(s);
 }

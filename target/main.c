@@ -44,6 +44,7 @@ struct options {
 static struct {
     struct options o;
     struct conf *conf;
+    struct conf_report report; /* its warnings, until they are in the log too */
     struct worker *main;
     struct worker *workers[WORKERS_MAX];
     unsigned nworkers;
@@ -84,6 +85,7 @@ fail(const char *fmt, ...)
     fprintf(stderr, "evtgtd: %s\n", text);
     if (d.syslog)
         log_event(LL_ERROR, LA_DAEMON, "start-failed %s", text);
+    admin_end();
     opener_stop();
     _exit(1);
 }
@@ -193,12 +195,12 @@ parse_args(int argc, char **argv)
 static void
 read_conf(void)
 {
-    struct conf_report r;
+    struct conf_report *r = &d.report;
 
-    conf_report_init(&r);
-    d.conf = conf_read(d.o.conf_path, apply_checks(), &r);
-    for (unsigned i = 0; i < r.n; i++) {
-        const struct conf_msg *m = &r.v[i];
+    conf_report_init(r);
+    d.conf = conf_read(d.o.conf_path, apply_checks(), r);
+    for (unsigned i = 0; i < r->n; i++) {
+        const struct conf_msg *m = &r->v[i];
         const char *kind = m->is_error ? "error" : "warning";
         if (m->line)
             fprintf(stderr, "%s:%u:%u: %s: %s\n", m->file, m->line, m->col, kind, m->text);
@@ -206,11 +208,10 @@ read_conf(void)
             fprintf(stderr, "%s: %s: %s\n", m->file, kind, m->text);
     }
     if (!d.conf) {
-        fprintf(stderr, "evtgtd: %u error%s in the configuration; nothing was started\n", r.nerrors,
-                r.nerrors == 1 ? "" : "s");
+        fprintf(stderr, "evtgtd: %u error%s in the configuration; nothing was started\n",
+                r->nerrors, r->nerrors == 1 ? "" : "s");
         exit(1);
     }
-    conf_report_fini(&r);
     if (d.o.test_only) {
         printf("%s: %u target%s, no errors\n", d.o.conf_path, d.conf->ntargets,
                d.conf->ntargets == 1 ? "" : "s");
@@ -381,11 +382,13 @@ write_pid_file(void)
 }
 
 static void
-on_started(void *arg)
+on_started(void *arg, const char *why)
 {
     unsigned targets = d.conf->ntargets;
     char err[512] = "";
     (void)arg;
+    if (*why)
+        fail("%s", why);
     if (admin_start(d.main, d.o.socket_path, main_stop, err, sizeof err) < 0)
         fail("%s", err);
     write_pid_file();
@@ -410,11 +413,9 @@ on_worker_init(struct worker *w, void *arg)
 static void
 on_workers_ready(struct worker *back, void *arg)
 {
-    char err[512] = "";
     (void)arg;
     worker_assert_owner(back);
-    if (apply_start(d.conf, on_started, NULL, err, sizeof err) < 0)
-        fail("%s", err);
+    apply_start(d.conf, on_started, NULL);
 }
 
 static void
@@ -455,6 +456,17 @@ watch_signals(void)
     worker_timer_init(&d.hard_stop, d.main, on_hard_stop);
 }
 
+/* They were printed; whoever reads the log only must see them as well. */
+static void
+log_warnings(void)
+{
+    for (unsigned i = 0; d.syslog && i < d.report.n; i++) {
+        const struct conf_msg *m = &d.report.v[i];
+        log_event(LL_WARN, LA_CONF, "%s:%u:%u: %s", LOG_ESC(m->file), m->line, m->col, m->text);
+    }
+    conf_report_fini(&d.report);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -471,6 +483,7 @@ main(int argc, char **argv)
         d.syslog = !stderr_is_file();
     }
     log_open("evtgtd", d.syslog);
+    log_warnings();
     int rc = opener_start();
     if (rc < 0)
         fail("cannot start the opener: %s", strerror(-rc));

@@ -37,6 +37,7 @@ struct store {
     void *arg;
     void (*gone)(void *arg); /* once it is closed and freed */
     void *gone_arg;
+    struct worker_timer gone_late;
 };
 
 struct model_lun {
@@ -108,10 +109,10 @@ int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
 int apply_seed(void);
 /* Judges iSCSI values for conf_read. */
 const struct conf_checks *apply_checks(void);
-/* A checked configuration -> targets, LUNs, portals; done(arg) when all stores were tried (or the
- * slow ones left to watch.c). 0, or -errno with a message (a portal that cannot be bound). */
-int apply_start(const struct conf *c, void (*done)(void *arg), void *arg, char *err,
-                size_t errsize);
+/* A checked configuration -> targets and LUNs, then portals; done(arg, err) on main once all stores
+ * were tried (or the slow ones left to watch.c) and every worker knows the targets. err: "", or why
+ * a portal cannot be bound. c must live until then. */
+void apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg);
 
 struct apply_kv {
     const char *name, *value;
@@ -135,7 +136,8 @@ void apply_lun_view(const struct store *s, struct apply_lun_view *v);
 /* One user less; the last one closes the backing store (in a helper) and lets the LUN go. Call
  * it for a mapped LUN only after the map without it is published. */
 void apply_store_drop(struct store *s);
-/* The same; gone(arg) when it is closed and freed, or at once when others still use it. */
+/* The same; gone(arg) when it is closed and freed, at once when others still use it, and after two
+ * seconds when it hangs. */
 void apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg);
 /* s came or changed (watch.c found events): settles block size and identity, tells the LUN. */
 void apply_store_probed(struct store *s, unsigned be_events);
