@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The daemon as a whole: shutdown, access lists, live changes by evtgtadm, missing and hanging stores.
-Each row starts its own daemon, which must end with status 0 and without a sanitizer report."""
+"""The daemon as a whole: shutdown, access lists, live changes by evtgtadm, missing and hanging
+stores.  Each row starts its own daemon, which must end with status 0 and without a sanitizer
+report."""
 
 import os
 import re
@@ -54,8 +55,8 @@ def tid(env, name):
     return m.group(1)
 
 
-@row("A-03", "11.9.1", "SIGTERM: an Async Message with event 1 and Parameter3, then the target waits "
-     "for Logout")
+@row("A-03", "11.9.1", "SIGTERM: an Async Message with event 1 and Parameter3, then the target "
+     "waits for Logout")
 def shutdown_asks_for_logout(env):
     with env.with_daemon(default_targets()) as d:
         a, b = env.session(), env.session()
@@ -74,8 +75,8 @@ def shutdown_asks_for_logout(env):
         assert time.monotonic() - began < 3
 
 
-@row("A-07", "11.9.1", "SIGTERM and a client that does nothing: connections are closed and the daemon "
-     "ends in time", 30)
+@row("A-07", "11.9.1", "SIGTERM and a client that does nothing: connections are closed and the "
+     "daemon ends in time", 30)
 def shutdown_without_logout(env):
     with env.with_daemon(default_targets(), head=["shutdown-timeout 1"]) as d:
         s = env.session(**SOLICITED)
@@ -161,8 +162,8 @@ def address_lists(env):
     raise AssertionError("/33 was accepted")
 
 
-@row("BR-19", "9.3", "initiator-name alone admits only these names; with an address both must fit; no "
-     "list admits nobody")
+@row("BR-19", "9.3", "initiator-name alone admits only these names; with an address both must fit; "
+     "no list admits nobody")
 def name_lists(env):
     mk = [Target("named", [disk("a.img")], ["initiator-name " + IQN + "friend"]),
           Target("both", [disk("b.img")], ["initiator-name " + IQN + "friend",
@@ -191,8 +192,8 @@ def ipv6_portal(env):
         env.serves()
 
 
-@row("BR-16b", "13.8", "a wildcard portal is shown as addresses that can be reached, never as itself, "
-     "link-local or with a zone")
+@row("BR-16b", "13.8", "a wildcard portal is shown as addresses that can be reached, never as "
+     "itself, link-local or with a zone")
 def wildcard_portal(env):
     port = free_port("0.0.0.0")
     with env.with_daemon(default_targets(), head=["portal 0.0.0.0:%d" % port]):
@@ -261,8 +262,8 @@ def luns_come_and_go(env, case):
         s.run(scsi.read10(0, 1), read=BLK, lun=0).good()
 
 
-@row("BR-49 BR-69", "11.18", "a ping is answered at once while the store is busy; a slow flush can be "
-     "aborted and the unit serves on", 40)
+@row("BR-49 BR-69", "11.18", "a ping is answered at once while the store is busy; a slow flush can "
+     "be aborted and the unit serves on", 40)
 def slow_store(env, case):
     op = "flush" if case == "BR-49" else "read"
     tgts = [Target("disk", [disk("a.img", opts=["layer delay:ms=1500,op=" + op]),
@@ -289,8 +290,8 @@ def slow_store(env, case):
         s.run(scsi.TEST_UNIT_READY, lun=0).good()
 
 
-@row("BR-55", "7", "a store that hangs: other targets log in at once, its sessions reinstate, delete "
-     "--force returns, SIGTERM ends the daemon", 60)
+@row("BR-55", "7", "a store that hangs: other targets log in at once, its sessions reinstate, "
+     "delete --force returns, SIGTERM ends the daemon", 60)
 def hanging_store(env):
     tgts = [Target("disk", [disk("a.img", opts=["layer delay:hang=1,op=read,write,flush"]),
                             disk("b.img", lun=1)]),
@@ -339,8 +340,8 @@ def stuck_store(env):
         d.wait(10)
 
 
-@row("BR-56", "SPC-4 4.5.7", "a path missing at start: other LUNs serve, the missing one is not ready "
-     "and comes when the path appears; the file of the configuration is not touched", 60)
+@row("BR-56", "SPC-4 4.5.7", "a path missing at start: other LUNs serve, the missing one is not "
+     "ready and comes when the path appears; the file of the configuration is not touched", 60)
 def missing_at_start(env):
     tgts = [Target("disk", [disk("a.img"), disk("gone.img", lun=1, create=False)]),
             Target("other", [disk("c.img")])]
@@ -371,15 +372,15 @@ def missing_at_start(env):
             assert f.read() == before, "configuration rewritten"
 
 
-@row("BR-58", "evtgtadm(8)", "exit status is not 0 whenever the named thing still is there; failures "
-     "leave nothing half made")
+@row("BR-58", "evtgtadm(8)", "exit status is not 0 whenever the named thing still is there; "
+     "failures leave nothing half made")
 def exit_status(env):
     with env.with_daemon(default_targets()) as d:
         s = env.session()
         t = tid(env, DISK)
         out = d.iscsi("--op", "delete", "--mode", "target", "--tid", t, check=False)
         still = "Target %s: " % t in d.iscsi("--op", "show", "--mode", "target")
-        assert (out.returncode == 0) != still, "status %d, still there: %s" % (out.returncode, still)
+        assert (out.returncode == 0) != still, "status %d, there: %s" % (out.returncode, still)
         assert still, "a target in use was deleted without force"
         s.nop()
         out = d.iscsi("--op", "delete", "--mode", "target", "--tid", "4711", check=False)
@@ -397,8 +398,8 @@ def exit_status(env):
         assert login_status(env) == 0x0203
 
 
-@row("BR-60", "11.13.5", "state offline: new logins get 03/01 or commands 02/04; state ready: all as "
-     "before, with the same ids")
+@row("BR-60", "11.13.5", "state offline: new logins get 03/01 or commands 02/04; state ready: all "
+     "as before, with the same ids")
 def offline_and_ready(env):
     with env.with_daemon(default_targets()) as d:
         s = env.session()
@@ -462,8 +463,8 @@ def read_only(env):
         assert d[2] & 0x80, "WP is not set"
 
 
-@row("BR-62", "SAM-5 5.3", "a store that fails: CHECK CONDITION with a medium or hardware error on its "
-     "LUN, the other serves")
+@row("BR-62", "SAM-5 5.3", "a store that fails: CHECK CONDITION with a medium or hardware error on "
+     "its LUN, the other serves")
 def failing_store(env):
     tgts = [Target("disk", [disk("a.img", opts=["layer error:errno=EIO,op=read"]),
                             disk("b.img", lun=1)])]
@@ -476,11 +477,11 @@ def failing_store(env):
         s.run(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()
 
 
-@row("F-48", "11.4.8", "a read that fails after part of its data: CHECK CONDITION, ExpDataSN counts "
-     "the Data-Ins that came", 30)
+@row("F-48", "11.4.8", "a read that fails after part of its data: CHECK CONDITION, ExpDataSN "
+     "counts the Data-Ins that came", 30)
 def fails_half_way(env):
-    tgts = [Target("disk", [disk("a.img", 8 * MIB,
-                                 opts=["layer error:errno=EIO,op=read,at=%d,len=512" % (5 * MIB)])])]
+    layer = "layer error:errno=EIO,op=read,at=%d,len=512" % (5 * MIB)
+    tgts = [Target("disk", [disk("a.img", 8 * MIB, opts=[layer])])]
     with env.with_daemon(tgts):
         s = env.session(MaxRecvDataSegmentLength=8192)
         t = s.run(scsi.read10(0, 12288), read=6 * MIB, lun=0)  # Task checks ExpDataSN

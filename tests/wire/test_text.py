@@ -232,8 +232,8 @@ def addresses_shown(env):
             assert a.startswith("127.0.0.1:"), a
 
 
-@row("D-26", "4.3", "a discovery session takes SendTargets and Logout only; the rest is rejected and "
-     "it goes on")
+@row("D-26", "4.3", "a discovery session takes SendTargets and Logout only; the rest is rejected "
+     "and it goes on")
 def discovery_only(env):
     s = env.discovery()
     for p in (s.nop_pdu(b"ping"), s.tmf_pdu(5)):
