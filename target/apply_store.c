@@ -98,6 +98,8 @@ static void
 permit_path(const char *path, void *arg)
 {
     (void)arg;
+    if (path[0] != '/') /* a store without a file */
+        return;
     int rc = opener_permit(path);
     if (rc < 0)
         log_event(LL_ERROR, LA_BACKEND, "permit path=%s error=%s", LOG_ESC(path), strerror(-rc));
