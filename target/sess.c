@@ -30,10 +30,10 @@ pow2_above(unsigned n)
 /* The window is what the session's memory can take when every command in it brings its whole
  * first burst before it can be pulled. */
 static unsigned
-window_for(const struct login_result *res)
+window_for(const struct tgt_node *node, const struct sess_params *p)
 {
-    unsigned n = res->node && res->node->max_cmds > 0 ? res->node->max_cmds : 128;
-    uint64_t fit = tgt_opts.sess_mem_bytes / (res->sp.first_burst > 0 ? res->sp.first_burst : 1);
+    unsigned n = node && node->max_cmds > 0 ? node->max_cmds : 128;
+    uint64_t fit = tgt_opts.sess_mem_bytes / (p->first_burst > 0 ? p->first_burst : 1);
     if (n > fit)
         n = fit > 8 ? (unsigned)fit : 8;
     return n < 0x10000 ? n : 0x10000;
@@ -72,7 +72,7 @@ sess_new(struct worker *w, const struct login_result *res, const struct registry
     s->sid = claim->sid;
     s->discovery = res->discovery;
     s->p = res->sp;
-    s->max_cmds = window_for(res);
+    s->max_cmds = window_for(res->node, &s->p);
     s->exp_cmd_sn = res->cmd_sn;
     s->max_cmd_sn = res->cmd_sn + s->max_cmds - 1;
     s->by_itt_size = pow2_above(s->max_cmds);
@@ -110,8 +110,7 @@ sess_attach(struct sess *s, struct conn *c, const struct login_result *res)
 struct sess *
 sess_find_here(uint64_t sid)
 {
-    list_each(it, &tgt_here()->sessions)
-    {
+    list_each(it, &tgt_here()->sessions) {
         struct sess *s = container_of(it, struct sess, on_worker);
         if (s->sid == sid)
             return s;
@@ -317,8 +316,7 @@ sess_plug(struct sess *s, uint32_t cmd_sn)
     worker_assert_owner(s->w);
     if (sn_lt(cmd_sn, s->exp_cmd_sn) || sn_lt(s->max_cmd_sn, cmd_sn))
         return false;
-    list_each_safe(it, &s->held)
-    {
+    list_each_safe(it, &s->held) {
         struct held *h = container_of(it, struct held, link);
         if (h->cmd_sn == cmd_sn)
             held_free(s, h);
@@ -359,8 +357,7 @@ sess_put(struct sess *s)
 static void
 drop_tasks(struct sess *s, const struct conn *c)
 {
-    list_each_safe(it, &s->tasks)
-    {
+    list_each_safe(it, &s->tasks) {
         struct task *t = container_of(it, struct task, on_sess);
         if (!c || t->conn == c) {
             t->conn = NULL;
@@ -412,8 +409,7 @@ sess_conn_gone(struct sess *s, struct conn *c)
     worker_assert_owner(s->w);
     list_del(&c->on_sess);
     c->sess = NULL;
-    list_each_safe(it, &s->held)
-    {
+    list_each_safe(it, &s->held) {
         struct held *h = container_of(it, struct held, link);
         if (h->c == c)
             held_free(s, h);
@@ -431,8 +427,7 @@ sess_drop(struct sess *s, const char *why)
     worker_assert_owner(s->w);
     if (s->dying)
         return;
-    list_each(it, &s->conns)
-    {
+    list_each(it, &s->conns) {
         struct conn *c = container_of(it, struct conn, on_sess);
         if (conn_is_full_feature(c))
             async_send(c, 3, 0, 0, 0);
@@ -453,6 +448,12 @@ sess_node_changed(struct sess *s, struct tgt_node *n)
     }
     struct tgt_node *old = s->node;
     s->node = node_get(n);
+    s->max_cmds = window_for(n, &s->p);
+    list_each(it, &s->conns) {
+        struct conn *c = container_of(it, struct conn, on_sess);
+        if (conn_is_full_feature(c))
+            nop_start(c);
+    }
     if (n->map != old->map)
         itn_set_map(s->itn, n->map);
     node_put(old);
@@ -472,8 +473,7 @@ on_kill(struct worker *w, void *arg)
 {
     const struct kill_all *k = arg;
     (void)w;
-    list_each_safe(it, &tgt_here()->sessions)
-    {
+    list_each_safe(it, &tgt_here()->sessions) {
         struct sess *s = container_of(it, struct sess, on_worker);
         if (k->all || (s->node && strcmp(s->node->name, k->target) == 0))
             sess_drop(s, k->why);

@@ -228,6 +228,31 @@ test_kept(void)
     end();
 }
 
+/* No memory for data that come too early: the command ends TASK SET FULL when they are through. */
+static void
+test_no_room(void)
+{
+    uint8_t bhs[BHS_LEN], cdb[16];
+    begin(false, true, 65536, 262144, 1);
+    tf_rw_cdb(cdb, true, 900, 1);
+    uint32_t blocker = tf_cmd_bhs(&i, bhs, TF_WRITE, 512, cdb);
+    bhs[1] = TF_WRITE | ATTR_ORDERED;
+    tf_send(&f, &i, bhs, NULL, 0);
+    struct asked a = expect_r2t(blocker, 0);
+    tgt_here()->retained += 64 << 20; /* as if others had it all */
+    uint32_t itt = write_cmd(0, 131072, false, 0);
+    tf_data_out(&f, &i, itt, TAG_RESERVED, 0, 0, false, data, 8192);
+    CU_ASSERT_TRUE(tf_is_silent(&f, &i));
+    tf_data_out(&f, &i, itt, TAG_RESERVED, 1, 8192, true, data, 65536 - 8192);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, itt, NULL), SAM_TASK_SET_FULL);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, write_cmd(0, 512, true, 512), NULL), SAM_TASK_SET_FULL);
+    tgt_here()->retained -= 64 << 20;
+    tf_data_out(&f, &i, blocker, a.ttt, 0, 0, true, data, 512);
+    good(blocker);
+    CU_ASSERT_TRUE(tf_medium_is(&f, &i, 0, zero, 4096));
+    end();
+}
+
 /* What the command does not want is not asked for; what comes anyway harms nothing. */
 static void
 test_residuals(void)
@@ -433,6 +458,7 @@ main(void)
         {"two writes", test_two_writes},
         {"unsolicited data", test_unsolicited},
         {"data kept for a waiting command", test_kept},
+        {"no room for early data", test_no_room},
         {"residuals", test_residuals},
         {"immediate data that may not be", test_immediate_violations},
         {"bursts too short", test_bursts_too_short},
