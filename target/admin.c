@@ -54,7 +54,6 @@ static struct {
 } admin = {.fd = -1};
 
 void (*admin_stop_daemon)(void);
-bool admin_debug_on;
 
 /* --- clients --------------------------------------------------------------------------------- */
 

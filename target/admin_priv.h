@@ -111,6 +111,5 @@ void admin_sess_gather(struct admin_req *r, const char *target,
 json_t *admin_lun_json(const struct model_lun *l);
 
 extern void (*admin_stop_daemon)(void);
-extern bool admin_debug_on;
 
 #endif

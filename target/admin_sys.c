@@ -19,13 +19,23 @@
 
 /* --- system ---------------------------------------------------------------------------------- */
 
+static bool
+is_debugging(void)
+{
+    for (int i = 0; i < LA_COUNT; i++) {
+        if (log_debug_on((enum log_area)i))
+            return true;
+    }
+    return false;
+}
+
 void
 admin_system_show(struct admin_req *r)
 {
     json_t *o = json_object();
     json_object_set_new(o, "version", json_string(PACKAGE_VERSION));
     json_object_set_new(o, "state", json_string(model.offline ? "offline" : "ready"));
-    json_object_set_new(o, "debug", json_boolean(admin_debug_on));
+    json_object_set_new(o, "debug", json_boolean(is_debugging()));
     json_object_set_new(o, "drivers", json_pack("[s]", "iscsi"));
     json_object_set_new(o, "workers", json_integer(worker_count()));
     json_object_set_new(o, "engine",
@@ -62,8 +72,7 @@ admin_system_update(struct admin_req *r)
         set_offline(r, strcasecmp(value, "offline") == 0);
     } else if (strcasecmp(name, "debug") == 0 &&
                (strcasecmp(value, "on") == 0 || strcasecmp(value, "off") == 0)) {
-        admin_debug_on = strcasecmp(value, "on") == 0;
-        if (log_set_debug(admin_debug_on ? "all" : "") < 0)
+        if (log_set_debug(strcasecmp(value, "on") == 0 ? "all" : "") < 0)
             admin_fail(r, AE_INVALID, NULL);
         else
             admin_ok(r, NULL);

@@ -65,7 +65,8 @@ on_job_done(struct helper_job *job)
 }
 
 bool
-apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then)(struct store *s))
+apply_store_run(struct store *s, struct helper_lane *lane, void (*fn)(struct helper_job *job),
+                void (*then)(struct store *s))
 {
     worker_assert_owner(model.main);
     if (s->busy)
@@ -73,7 +74,7 @@ apply_store_run(struct store *s, void (*fn)(struct helper_job *job), void (*then
     s->busy = true;
     s->users++;
     s->then = then;
-    s->job = (struct helper_job){.run = fn, .done = on_job_done, .w = model.main};
+    s->job = (struct helper_job){.run = fn, .done = on_job_done, .w = model.main, .lane = lane};
     helper_submit(&s->job);
     return true;
 }
@@ -141,7 +142,7 @@ on_kind_known(struct store *s)
         return;
     }
     be_each_path(s->be, permit_path, NULL);
-    if (!apply_store_run(s, job_open, on_open_done))
+    if (!apply_store_run(s, NULL, job_open, on_open_done))
         abort();
 }
 
@@ -151,7 +152,7 @@ apply_store_open(struct store *s, void (*then)(struct store *s))
     struct open_wait *ow = xmalloc(sizeof *ow);
     *ow = (struct open_wait){then, s->arg};
     s->arg = ow;
-    if (!apply_store_run(s, job_kind, on_kind_known))
+    if (!apply_store_run(s, NULL, job_kind, on_kind_known))
         abort(); /* a new store: nothing else can run */
 }
 
@@ -392,7 +393,7 @@ apply_store_drop(struct store *s)
     }
     s->is_gone = true;
     be_each_path(s->be, revoke_path, s);
-    if (!apply_store_run(s, job_close, NULL)) /* no user, so no job */
+    if (!apply_store_run(s, NULL, job_close, NULL)) /* no user, so no job */
         abort();
 }
 

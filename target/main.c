@@ -32,6 +32,7 @@
 #include "target/notify.h"
 
 #define WORKERS_MAX 64
+#define HELPERS_MAX 256 /* made on demand; a hung store may hold one for ever */
 
 struct options {
     char *conf_path, *state_dir, *socket_path, *pid_path;
@@ -487,7 +488,7 @@ main(int argc, char **argv)
     int rc = opener_start();
     if (rc < 0)
         fail("cannot start the opener: %s", strerror(-rc));
-    rc = helper_pool_start(4, 64);
+    rc = helper_pool_start(4, HELPERS_MAX);
     if (rc < 0)
         fail("cannot start the helper pool: %s", strerror(-rc));
     struct cstore *cs = cstore_open_dir(d.o.state_dir);

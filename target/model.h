@@ -141,8 +141,8 @@ void apply_store_drop(struct store *s);
 void apply_store_drop_then(struct store *s, void (*gone)(void *arg), void *arg);
 /* s came or changed (watch.c found events): settles block size and identity, tells the LUN. */
 void apply_store_probed(struct store *s, unsigned be_events);
-/* Runs fn in a helper with then on main; false: a job is under way. */
-bool apply_store_run(struct store *s, void (*fn)(struct helper_job *job),
+/* Runs fn in a helper (bounded by lane, or NULL) with then on main; false: a job is under way. */
+bool apply_store_run(struct store *s, struct helper_lane *lane, void (*fn)(struct helper_job *job),
                      void (*then)(struct store *s));
 
 /* --- watch.c --------------------------------------------------------------------------------- */

@@ -11,7 +11,11 @@
 
 #define WATCH_MS 3000
 
+/* Hung stores must not take all helpers: other LUNs still have to be opened. */
+#define PROBES_MAX 64
+
 static struct worker_timer timer;
+static struct helper_lane lane;
 
 static void
 job_probe(struct helper_job *job)
@@ -33,7 +37,7 @@ on_tick(struct worker_timer *t)
     list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         if (s->lun && !s->is_gone && !s->busy)
-            (void)apply_store_run(s, job_probe, on_probed);
+            (void)apply_store_run(s, &lane, job_probe, on_probed);
     }
     worker_timer_start_ms(t, WATCH_MS);
 }
@@ -41,6 +45,7 @@ on_tick(struct worker_timer *t)
 void
 watch_start(struct worker *main_worker)
 {
+    helper_lane_init(&lane, PROBES_MAX);
     worker_timer_init(&timer, main_worker, on_tick);
     worker_timer_start_ms(&timer, WATCH_MS);
 }

@@ -5,9 +5,10 @@ import json
 import os
 import random
 import socket
+import subprocess
 import threading
 
-from common import NAME, call, daemon, file
+from common import NAME, Skip, call, daemon, file
 
 
 class Client:
@@ -152,6 +153,22 @@ def test_at_the_same_time(settings):
             t.join()
         assert not errors, errors
         assert call(d, "--op show --mode target").count("Target ") == 1
+
+
+def test_other_users_are_not_heard(settings):
+    """Even where the socket's mode would let them in."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to be somebody else")
+    with daemon(settings) as d:
+        os.chmod(d.sock, 0o666)
+        out = subprocess.run(["python3", "-c", "import socket,sys; s=socket.socket(socket.AF_UNIX); "
+                              "s.settimeout(5); s.connect(sys.argv[1]); "
+                              "s.send(b'{\"v\":1,\"mode\":\"system\",\"op\":\"show\"}\\n'); "
+                              "print(s.recv(100))", d.sock], user=65534, group=65534,
+                             extra_groups=[], capture_output=True, text=True, cwd="/", timeout=20)
+        assert "ok" not in out.stdout, out
+        assert "refused uid=65534" in d.tail(), d.tail()
+        call(d, "--op show --mode system")
 
 
 def test_noise(settings):
