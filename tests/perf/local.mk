@@ -4,3 +4,4 @@ if HAVE_LIBISCSI
 check_PROGRAMS += tests/perf/iscsi-load tests/perf/null-iscsi
 tests_perf_iscsi_load_LDADD = -liscsi
 endif
+EXTRA_DIST += tests/perf/bench tests/perf/benchlib.py tests/perf/benchparts.py
