@@ -2,6 +2,8 @@
 """CRC32C as RFC 7143 13.1 wants it: polynomial 11EDC6F41h, reflected, initial value and final
 XOR ffffffffh, sent least significant byte first.  Plain table, no dependency, for tests only."""
 
+import struct
+
 
 def _table():
     out = []
@@ -14,13 +16,19 @@ def _table():
 
 
 _TAB = _table()
+# The same for two bytes at once: half the time for long segments.
+_TAB2 = [_TAB[(_TAB[i & 0xFF] ^ i >> 8) & 0xFF] ^ (_TAB[i & 0xFF] >> 8) for i in range(65536)]
 
 
 def crc32c(data, crc=0):
     c = crc ^ 0xFFFFFFFF
-    tab = _TAB
-    for b in bytes(data):
-        c = tab[(c ^ b) & 0xFF] ^ (c >> 8)
+    data = bytes(data)
+    even = len(data) & ~1
+    tab = _TAB2
+    for w in struct.unpack("<%dH" % (even // 2), data[:even]):
+        c = tab[(c ^ w) & 0xFFFF] ^ (c >> 16)
+    if even < len(data):
+        c = _TAB[(c ^ data[even]) & 0xFF] ^ (c >> 8)
     return c ^ 0xFFFFFFFF
 
 
@@ -33,3 +41,4 @@ def digest(data):
 assert digest(bytes(32)) == bytes.fromhex("aa36918a")
 assert digest(b"\xff" * 32) == bytes.fromhex("43aba862")
 assert digest(bytes(range(32))) == bytes.fromhex("4e79dd46")
+assert crc32c(b"123456789") == 0xE3069283

@@ -552,7 +552,7 @@ def kill_storm(env, case):
         for turn in range(3):
             ss = []
             for _ in range(16):
-                s = env.session(settle=False, rcvbuf=8192)
+                s = env.session(settle=False, rcvbuf=8192, HeaderDigest="None", DataDigest="None")
                 s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0)
                 n = min(32, s.win.room())
                 for i in range(n):
