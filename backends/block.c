@@ -23,6 +23,7 @@
 
 #include "backends/backend.h"
 #include "backends/store.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opener.h"
 
@@ -107,7 +108,12 @@ open_fd(struct backend *be, struct found *fo)
         be_set_error(be, "%s: %s", be_path(be), who);
         return -EBUSY;
     }
-    fo->fd = store_open_path(be, (excl ? O_EXCL : 0) | (fo->direct ? O_DIRECT : 0), &fo->read_only);
+    int flags = (excl ? O_EXCL : 0) | (fo->direct ? O_DIRECT : 0);
+    fo->fd = store_open_path(be, flags, &fo->read_only);
+    for (unsigned ms = 0; fo->fd == -EBUSY && ms < LOCK_PATIENCE_MS; ms += LOCK_LOOK_MS) {
+        clock_pause_ms(LOCK_LOOK_MS);
+        fo->fd = store_open_path(be, flags, &fo->read_only);
+    }
     if (fo->fd == -EBUSY)
         be_set_error(be, "%s: open exclusively elsewhere: as another LUN, or by another program",
                      be_path(be));

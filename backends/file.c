@@ -22,6 +22,7 @@
 
 #include "backends/backend.h"
 #include "backends/store.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opener.h"
 
@@ -60,8 +61,13 @@ static int
 lock_file(struct backend *be, const struct found *fo)
 {
     struct flock fl = {.l_type = fo->read_only ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fo->fd, F_OFD_SETLK, &fl) == 0)
-        return 0;
+    for (unsigned ms = 0; ms < LOCK_PATIENCE_MS; ms += LOCK_LOOK_MS) {
+        if (fcntl(fo->fd, F_OFD_SETLK, &fl) == 0)
+            return 0;
+        if (errno != EAGAIN && errno != EACCES)
+            break;
+        clock_pause_ms(LOCK_LOOK_MS);
+    }
     if (errno == EAGAIN || errno == EACCES)
         return lock_refused(be, fo->fd, &fl);
     log_event(LL_WARN, LA_BACKEND, "no-lock path=%s error=%d", LOG_ESC(be_path(be)), errno);

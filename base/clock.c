@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -38,6 +39,14 @@ clock_deadline(struct timespec *ts, unsigned ms)
         ts->tv_sec++;
         ts->tv_nsec -= 1000000000;
     }
+}
+
+void
+clock_pause_ms(unsigned ms)
+{
+    struct timespec ts = {.tv_sec = (time_t)(ms / 1000u), .tv_nsec = (long)(ms % 1000u) * 1000000};
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR)
+        continue;
 }
 
 void

@@ -16,6 +16,14 @@ struct timespec;
 /* The moment `ms` from now as pthread_cond_timedwait takes it; never faked. */
 void clock_deadline(struct timespec *ts, unsigned ms);
 
+/* Blocks the calling thread for real time: helper threads and main before its loop only. */
+void clock_pause_ms(unsigned ms);
+
+/* How long who finds a lock taken looks again before it says so: a daemon that was killed keeps its
+ * descriptors until the kernel has taken its ring apart, some milliseconds after it is gone. */
+#define LOCK_PATIENCE_MS 500u
+#define LOCK_LOOK_MS     20u
+
 /* Unit tests: from now on time stands at `us` and moves only by clock_fake_advance. */
 void clock_fake_set(uint64_t us);
 void clock_fake_advance(uint64_t us);

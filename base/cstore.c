@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/helper.h"
 #include "base/list.h"
@@ -112,7 +113,14 @@ take_lock(int dirfd)
     int fd = openat(dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
-    if (fcntl(fd, F_OFD_SETLK, &fl) < 0) {
+    int rc = fcntl(fd, F_OFD_SETLK, &fl);
+    for (unsigned ms = 0; rc < 0 && ms < LOCK_PATIENCE_MS; ms += LOCK_LOOK_MS) {
+        if (errno != EACCES && errno != EAGAIN)
+            break;
+        clock_pause_ms(LOCK_LOOK_MS);
+        rc = fcntl(fd, F_OFD_SETLK, &fl);
+    }
+    if (rc < 0) {
         int err = errno == EACCES || errno == EAGAIN ? EBUSY : errno;
         close(fd);
         errno = err;

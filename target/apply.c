@@ -68,7 +68,7 @@ check_key(const char *name, const char *value, char *err, size_t errsize, void *
     if (!key_known(name))
         return -ENOENT;
     keys_defaults(&kv);
-    return keys_set(&kv, name, value, err, errsize) == 0 ? 0 : -EINVAL;
+    return keys_set(&kv, name, value, err, errsize) >= 0 ? 0 : -EINVAL;
 }
 
 static int
@@ -261,8 +261,11 @@ add_target(const struct conf_target *ct)
     t->nop_count = ct->nop_count;
     if (ct->max_cmds != CONF_UNSET)
         t->max_cmds = ct->max_cmds;
-    for (unsigned i = 0; i < ct->nkeys; i++)
-        (void)keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err);
+    for (unsigned i = 0; i < ct->nkeys; i++) {
+        if (keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err) > 0)
+            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s: %s", LOG_ESC(t->name),
+                      LOG_ESC(ct->keys[i].value), err);
+    }
     for (unsigned i = 0; i < ct->naddrs; i++)
         model_rule_add(t, ct->addrs[i].value, false);
     for (unsigned i = 0; i < ct->nnames; i++)

@@ -286,13 +286,34 @@ static int
 set_bool(const struct key_def *d, const char *value, uint32_t *out, char *err, size_t errsize)
 {
     uint32_t v = strcasecmp(value, "yes") == 0;
-    if ((!v && strcasecmp(value, "no") != 0) || v < d->lo || v > d->hi) {
+    if (!v && strcasecmp(value, "no") != 0) {
         (void)snprintf(err, errsize, "%s must be %s", d->name,
                        d->lo == d->hi ? (d->lo ? "Yes" : "No") : "Yes or No");
         return -EINVAL;
     }
-    *out = v;
-    return 0;
+    *out = v < d->lo || v > d->hi ? d->lo : v;
+    if (*out == v)
+        return 0;
+    (void)snprintf(err, errsize, "%s can only be %s here", d->name, d->lo ? "Yes" : "No");
+    return 1;
+}
+
+static int
+set_number(const struct key_def *d, const char *value, uint32_t *out, char *err, size_t errsize)
+{
+    uint64_t n;
+    uint32_t min = d->min < d->lo ? d->min : d->lo;
+    uint32_t max = d->max > d->hi ? d->max : d->hi;
+    if (!keys_number(value, &n) || n < min || n > max) {
+        (void)snprintf(err, errsize, "%s must be %" PRIu32 "..%" PRIu32, d->name, min, max);
+        return -EINVAL;
+    }
+    *out = n < d->lo ? d->lo : n > d->hi ? d->hi : (uint32_t)n;
+    if (*out == n)
+        return 0;
+    (void)snprintf(err, errsize, "%s can be at %s %" PRIu32 " here", d->name,
+                   n > d->hi ? "most" : "least", *out);
+    return 1;
 }
 
 int
@@ -310,16 +331,7 @@ keys_set(struct key_values *kv, const char *name, const char *value, char *err, 
         return set_list(d, value, &kv->v[i]) == 0 ? 0 : list_error(d, err, errsize);
     if (d->type == KT_BOOL)
         return set_bool(d, value, &kv->v[i], err, errsize);
-    uint64_t n;
-    if (!keys_number(value, &n) || n < d->lo || n > d->hi) {
-        if (d->lo == d->hi)
-            (void)snprintf(err, errsize, "%s must be %" PRIu32, d->name, d->lo);
-        else
-            (void)snprintf(err, errsize, "%s must be %" PRIu32 "..%" PRIu32, d->name, d->lo, d->hi);
-        return -EINVAL;
-    }
-    kv->v[i] = (uint32_t)n;
-    return 0;
+    return set_number(d, value, &kv->v[i], err, errsize);
 }
 
 /* Words of the set in the order in which they are preferred. */

@@ -116,8 +116,9 @@ struct key_values {
     uint32_t v[KEY_COUNT];
 };
 void keys_defaults(struct key_values *kv);
-/* name as in RFC 7143 (tgt's spelling, any case); 0 or -EINVAL with a message that gives the
- * range. */
+/* name as in RFC 7143 (tgt's spelling, any case).  0; 1 when the RFC allows the value but this
+ * target cannot go so far: the nearest it can is set and err says so (files of other targets name
+ * such limits, and a limit that is negotiated lower breaks nobody); or -EINVAL with a message. */
 int keys_set(struct key_values *kv, const char *name, const char *value, char *err, size_t errsize);
 /* For show and dump: name and value text of key i; false when the key is not settable. */
 bool keys_show(const struct key_values *kv, unsigned i, const char **name, char *value, size_t size);

@@ -4,11 +4,11 @@
  * promise check JOURNAL IMAGE CUT_NS
  * promise final JOURNAL URL
  *
- * The client's side of the power-loss proof.  `run` keeps 16 commands in flight (writes of 1..8
- * blocks, a third with FUA, reads that check, SYNCHRONIZE CACHE) and writes one journal line when a command is sent and
- * one when its GOOD has arrived, with CLOCK_MONOTONIC nanoseconds.  Every 512-byte sector carries
- * its number, the generation of the write and a hash, so a torn one shows.  Writes in flight never
- * overlap, so the order of generations in a sector is known.
+ * The client's side of the power-loss proof.  `run` keeps 16 commands in flight: writes of 1..8
+ * blocks, a third with FUA, reads that check, SYNCHRONIZE CACHE.  It writes one journal line when a
+ * command is sent and one when its GOOD has arrived, with CLOCK_MONOTONIC nanoseconds.  Every
+ * 512-byte sector carries its number, the generation of the write and a hash, so a torn one shows.
+ * Writes in flight never overlap, so the order of generations in a sector is known.
  *
  * `check` takes the image that a power cut at CUT_NS left and says whether every promise holds:
  * a write that was acknowledged before the cut and had FUA, or whose acknowledgement came before

@@ -140,8 +140,14 @@ test_set(void)
     CU_ASSERT_EQUAL(keys_set(&kv, "InitialR2T", "yes", err, sizeof err), 0);
     CU_ASSERT_EQUAL(kv.v[KEY_INITIAL_R2T], 1);
     CU_ASSERT(keys_set(&kv, "InitialR2T", "maybe", err, sizeof err) < 0);
-    CU_ASSERT(keys_set(&kv, "DataPDUInOrder", "No", err, sizeof err) < 0);
-    CU_ASSERT(keys_set(&kv, "ErrorRecoveryLevel", "2", err, sizeof err) < 0);
+    CU_ASSERT_EQUAL(keys_set(&kv, "DataPDUInOrder", "No", err, sizeof err), 1);
+    CU_ASSERT_EQUAL(kv.v[KEY_DATA_PDU_IN_ORDER], 1);
+    CU_ASSERT_EQUAL(keys_set(&kv, "ErrorRecoveryLevel", "2", err, sizeof err), 1);
+    CU_ASSERT_EQUAL(kv.v[KEY_ERL], 0);
+    CU_ASSERT_STRING_EQUAL(err, "ErrorRecoveryLevel can be at most 0 here");
+    CU_ASSERT(keys_set(&kv, "ErrorRecoveryLevel", "3", err, sizeof err) < 0);
+    CU_ASSERT_EQUAL(keys_set(&kv, "MaxOutstandingR2T", "65535", err, sizeof err), 1);
+    CU_ASSERT_EQUAL(kv.v[KEY_MAX_R2T], 16);
     CU_ASSERT(keys_set(&kv, "NoSuchKey", "1", err, sizeof err) < 0);
     CU_ASSERT(keys_set(&kv, "SendTargets", "All", err, sizeof err) < 0);
 }
