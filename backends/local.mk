@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += backends/libbackends.a
 backends_libbackends_a_SOURCES = backends/backend.c backends/backend.h backends/file.c \
 	backends/block.c backends/null.c backends/fdio.c backends/fdio.h \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = base/buf.c base/budget.c base/clock.c base/counter.c base/crc32c.c \
 	base/cstore.c base/disk.c base/helper.c base/log.c base/mailbox.c base/opener.c base/pool.c \

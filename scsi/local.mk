@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 noinst_LIBRARIES += scsi/libscsi.a
 scsi_libscsi_a_SOURCES = scsi/scsi.h scsi/priv.h \
 	scsi/dispatch.c scsi/ident.c scsi/itn.c scsi/lun.c scsi/lun_map.c scsi/mode.c scsi/ops.c \

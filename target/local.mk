@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 sbin_PROGRAMS += evtgtd
 noinst_LIBRARIES += target/libtarget.a
 target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.h target/auth.h target/keys.h target/nego.h \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # CUnit programs: one module each, `tests/unit/test-NAME.c`; add a name here.
 UNIT_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a base/libbase.a \
 	-lcunit $(BASE_LIBS)
@@ -13,8 +14,8 @@ TESTS += $(UNIT_TESTS)
 endif
 
 # House rules and layers.
-TESTS += tests/lint/layers tests/lint/house
-EXTRA_DIST += tests/lint/layers tests/lint/house tests/run-all tests/lib/make-check \
+TESTS += tests/lint/layers tests/lint/house tests/lint/docs
+EXTRA_DIST += tests/lint/layers tests/lint/house tests/lint/docs tests/run-all tests/lib/make-check \
 	tests/lib/distcheck tests/lib/quickstart-check .ci/run
 
 # A real initiator for quickstart and the initiator tests.

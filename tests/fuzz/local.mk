@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # libFuzzer targets: tests/fuzz/fuzz_NAME.c, corpus in tests/fuzz/corpus/fuzz_NAME/.
 # Built by `./configure CC=clang --enable-fuzzers && make check-programs`; run by tests/fuzz/run.
 FUZZ_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # Backends and layers: each program runs its cases with both disk engines.
 BE_UNIT_LIBS = backends/libbackends.a base/libbase.a -lcunit $(BASE_LIBS)
 BE_UNIT_FIXTURE = tests/unit/be_unit.c tests/unit/be_unit.h

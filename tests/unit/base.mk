@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # base/ alone: these link no other room.
 BASE_UNIT_LIBS = base/libbase.a -lcunit $(BASE_LIBS)
 EXTRA_DIST += tests/unit/unit.h

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 UNIT_TESTS += tests/unit/test-conf tests/unit/test-conf-doc tests/unit/test-model
 tests_unit_test_conf_LDADD = $(UNIT_LIBS)
 tests_unit_test_conf_doc_LDADD = $(UNIT_LIBS)

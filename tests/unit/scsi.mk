@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # scsi/ and what is below: these link no other room.
 SCSI_UNIT_LIBS = scsi/libscsi.a backends/libbackends.a base/libbase.a -lcunit $(BASE_LIBS)
 UNIT_TESTS += tests/unit/test-scsi-dispatch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # UNIT_TESTS += tests/unit/test-NAME; tests_unit_test_NAME_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-keys
 tests_unit_test_keys_LDADD = $(UNIT_LIBS)
