@@ -175,8 +175,7 @@ sbc_prefetch(struct scsi_cmd *cmd)
         pf_window(cmd);
 }
 
-/* --- START STOP UNIT
- * ---------------------------------------------------------------------------------- */
+/* --- START STOP UNIT ------------------------------------------------------------------------- */
 
 enum { SSU_IMMED = 0x01, SSU_START = 0x01, SSU_LOEJ = 0x02, SSU_NO_FLUSH = 0x04 };
 

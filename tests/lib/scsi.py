@@ -83,6 +83,14 @@ def mode_sense10(page, alloc=1024, dbd=0, pc=0, sub=0, llbaa=0):
         + alloc.to_bytes(2, "big") + b"\0"
 
 
+def mode_select6(n, sp=0, pf=1):
+    return bytes((0x15, pf << 4 | sp, 0, 0, n, 0))
+
+
+def mode_select10(n, sp=0, pf=1):
+    return bytes((0x55, pf << 4 | sp, 0, 0, 0, 0, 0)) + n.to_bytes(2, "big") + b"\0"
+
+
 RESERVE6 = bytes((0x16, 0, 0, 0, 0, 0))
 RELEASE6 = bytes((0x17, 0, 0, 0, 0, 0))
 
