@@ -186,7 +186,7 @@ ring_enter(struct worker *w)
             continue;
         uint32_t suppressed;
         if (n != 0 && n != -EAGAIN && n != -EBUSY && log_rate_ok(&r->rate, &suppressed))
-            log_event(LL_WARN, LA_WORKER, "ring submit failed worker=%u error=\"%s\" suppressed=%u",
+            log_event(LL_WARN, LA_WORKER, "ring-submit-failed worker=%u error=\"%s\" suppressed=%u",
                       w->id, strerror(-n), suppressed);
         return false;
     }
@@ -416,7 +416,7 @@ disk_init(struct worker *w)
     if (w->opts.engine == ENGINE_RING)
         return err;
     if (!atomic_flag_test_and_set(&said))
-        log_event(LL_NOTICE, LA_WORKER, "no io_uring, disks go by helper threads error=\"%s\"",
+        log_event(LL_NOTICE, LA_WORKER, "no-io-uring disks_by=helper-threads error=\"%s\"",
                   strerror(-err));
     return 0;
 }

@@ -143,7 +143,7 @@ helper_pool_stop(void)
     unsigned hung = pool.threads;
     pthread_mutex_unlock(&pool.lock);
     if (hung > 0)
-        log_event(LL_WARN, LA_WORKER, "helpers left behind n=%u", hung);
+        log_event(LL_WARN, LA_WORKER, "helpers-left-behind n=%u", hung);
 }
 
 void
@@ -182,7 +182,7 @@ helper_submit(struct helper_job *job)
     if (pool.queued > pool.idle && pool.threads < pool.max && !pool.stopping) {
         int err = thread_start();
         if (err && pool.threads == 0)
-            log_event(LL_ERROR, LA_WORKER, "no helper thread error=\"%s\"", strerror(-err));
+            log_event(LL_ERROR, LA_WORKER, "no-helper-thread error=\"%s\"", strerror(-err));
     }
     pthread_mutex_unlock(&pool.lock);
 }

@@ -302,7 +302,7 @@ worker_drop(struct worker *w)
         worker_release(w);
         return;
     }
-    log_event(LL_NOTICE, LA_WORKER, "worker ends with requests in flight id=%u disk=%u jobs=%d",
+    log_event(LL_NOTICE, LA_WORKER, "worker-ends-busy id=%u disk=%u jobs=%d",
               w->id, w->disk_count, atomic_load(&w->jobs_out));
     w->next_left = left_behind;
     left_behind = w;

@@ -149,7 +149,7 @@ open_portals(const struct conf *c, char *err, size_t errsize)
         return rc;
     /* a host without IPv6 is no error when nobody asked for it */
     if (portal_open((const struct sockaddr *)&any6, sizeof any6, 1, err6, sizeof err6) < 0)
-        log_event(LL_NOTICE, LA_NET, "no-ipv6 %s", err6);
+        log_event(LL_NOTICE, LA_NET, "no-ipv6 why=\"%s\"", err6);
     return 0;
 }
 
@@ -205,7 +205,7 @@ static void
 on_deadline(struct worker_timer *t)
 {
     struct starting *st = container_of(t, struct starting, deadline);
-    log_event(LL_WARN, LA_DAEMON, "stores-slow pending=%u: going on without them", st->pending);
+    log_event(LL_WARN, LA_DAEMON, "stores-slow pending=%u", st->pending);
     start_over(st);
 }
 
@@ -263,7 +263,7 @@ add_target(const struct conf_target *ct)
         t->max_cmds = ct->max_cmds;
     for (unsigned i = 0; i < ct->nkeys; i++) {
         if (keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err) > 0)
-            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s: %s", LOG_ESC(t->name),
+            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s why=\"%s\"", LOG_ESC(t->name),
                       LOG_ESC(ct->keys[i].value), err);
     }
     for (unsigned i = 0; i < ct->naddrs; i++)
@@ -271,7 +271,7 @@ add_target(const struct conf_target *ct)
     for (unsigned i = 0; i < ct->nnames; i++)
         model_rule_add(t, ct->names[i].value, true);
     if (!ct->naddrs && !ct->nnames)
-        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s: nobody can log in",
+        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
                   LOG_ESC(t->name));
     for (unsigned i = 0; i < ct->nluns; i++)
         add_lun(t, &ct->luns[i]);

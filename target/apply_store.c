@@ -136,7 +136,7 @@ on_kind_known(struct store *s)
     fill_opts(&o, s->conf, s->type);
     s->be = be_new(&o, err, sizeof err);
     if (!s->be) {
-        log_event(LL_ERROR, LA_BACKEND, "refused path=%s %s", LOG_ESC(s->conf->path), err);
+        log_event(LL_ERROR, LA_BACKEND, "refused path=%s why=\"%s\"", LOG_ESC(s->conf->path), err);
         s->result = -EINVAL;
         on_open_done(s);
         return;
@@ -274,7 +274,7 @@ apply_store_make_lun(struct store *s)
     s->lun = lun_new(&c, be_get(s->be), err, sizeof err);
     if (!s->lun) {
         be_put(s->be); /* the reference that lun_new did not take */
-        log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s %s", LOG_ESC(s->conf->path), err);
+        log_event(LL_ERROR, LA_SCSI, "lun-refused path=%s why=\"%s\"", LOG_ESC(s->conf->path), err);
         return -EINVAL;
     }
     s->identity_known = be_state(s->be) == BE_READY;
@@ -331,7 +331,7 @@ apply_store_settle(struct store *s, int result)
     char why[512];
 
     if (result < 0 && !s->is_gone)
-        log_event(LL_ERROR, LA_BACKEND, "not-opened path=%s %s", LOG_ESC(s->conf->path),
+        log_event(LL_ERROR, LA_BACKEND, "not-opened path=%s why=\"%s\"", LOG_ESC(s->conf->path),
                   apply_store_why(s, why, sizeof why));
     if (s->is_gone)
         return;

@@ -158,7 +158,7 @@ conn_event(struct conn *c, enum conn_ev ev)
             r->action(c);
         return;
     }
-    log_event(LL_ERROR, LA_NET, "connection event out of place peer=%s state=%u event=%u",
+    log_event(LL_ERROR, LA_NET, "event-out-of-place peer=%s state=%u event=%u",
               c->peer_text, c->state, ev);
     conn_close(c, "event out of place", false);
 }
@@ -236,7 +236,7 @@ conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
     c->login_due_ms = clock_ms() + tgt_opts.login_timeout_s * 1000ull;
     start_login_timer(c);
     rx_start(c);
-    log_debug(LA_NET, "connection accepted peer=%s", c->peer_text);
+    log_debug(LA_NET, "accepted peer=%s", c->peer_text);
 }
 
 /* --- a move between workers, in login -----------------------------------------------------------
@@ -379,7 +379,7 @@ conn_close(struct conn *c, const char *why, bool flush)
         worker_defer(c->w, &c->close_later);
         return;
     }
-    log_debug(LA_NET, "connection closes peer=%s why=\"%s\"", c->peer_text, why);
+    log_debug(LA_NET, "connection-closes peer=%s why=\"%s\"", c->peer_text, why);
     c->closing = true;
     c->flushing = flush && !c->tx.lost;
     rx_pause(c, RX_PAUSE_CLOSE);

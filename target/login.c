@@ -192,7 +192,7 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
                        keys_def(l->nego.bad)->name, LOG_ESC(l->nego.bad_value), ours);
     }
     log_event(LL_WARN, LA_LOGIN,
-              "login refused: peer=%s initiator=%s target=%s status=%04x (%s) why=\"%s\"%s%s",
+              "login-refused peer=%s initiator=%s target=%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
               c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
               l->asked[0] ? LOG_ESC(l->asked) : "-", (unsigned)status, status_text(status), why,
               key, more);
@@ -526,7 +526,7 @@ log_success(const struct conn *c)
     const struct login *l = c->login;
     const uint8_t *i = l->res.isid;
     log_event(LL_INFO, LA_LOGIN,
-              "login: peer=%s initiator=%s target=%s isid=%02x%02x%02x%02x%02x%02x tsih=%04x "
+              "login peer=%s initiator=%s target=%s isid=%02x%02x%02x%02x%02x%02x tsih=%04x "
               "cid=%u digests=%s,%s",
               c->peer_text, LOG_ESC(l->res.initiator),
               l->res.node ? l->res.node->name : "(discovery)", i[0], i[1], i[2], i[3], i[4], i[5],

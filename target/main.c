@@ -85,7 +85,7 @@ fail(const char *fmt, ...)
     va_end(ap);
     fprintf(stderr, "evtgtd: %s\n", text);
     if (d.syslog)
-        log_event(LL_ERROR, LA_DAEMON, "start-failed %s", text);
+        log_event(LL_ERROR, LA_DAEMON, "start-failed why=\"%s\"", text);
     admin_end();
     opener_stop();
     _exit(1);
@@ -336,7 +336,7 @@ main_stop(void)
     if (d.stopping)
         return;
     d.stopping = true;
-    log_event(LL_NOTICE, LA_DAEMON, "ending sessions-deadline=%us", tgt_opts.shutdown_s);
+    log_event(LL_NOTICE, LA_DAEMON, "ending deadline_s=%u", tgt_opts.shutdown_s);
     notify_send("STOPPING=1");
     watch_stop();
     portal_close_all();
@@ -361,8 +361,8 @@ on_hup(struct ev_loop *loop, struct ev_signal *w, int revents)
     (void)w;
     (void)revents;
     log_event(LL_ERROR, LA_DAEMON,
-              "reload-refused: this version reads its configuration at the start only; use "
-              "evtgtadm for live changes, or restart");
+              "reload-refused why=\"this version reads its configuration at the start only; use "
+              "evtgtadm for live changes, or restart\"");
 }
 
 /* --- the start ------------------------------------------------------------------------------- */
@@ -463,7 +463,7 @@ log_warnings(void)
 {
     for (unsigned i = 0; d.syslog && i < d.report.n; i++) {
         const struct conf_msg *m = &d.report.v[i];
-        log_event(LL_WARN, LA_CONF, "%s:%u:%u: %s", LOG_ESC(m->file), m->line, m->col, m->text);
+        log_event(LL_WARN, LA_CONF, "configuration at=%s:%u:%u why=\"%s\"", LOG_ESC(m->file), m->line, m->col, m->text);
     }
     conf_report_fini(&d.report);
 }

@@ -68,7 +68,7 @@ nop_timer(struct conn *c)
     if (c->nop.missed >= c->nop.count || !c->sess) {
         if (!c->discovery) {
             counter_add(CT_NOP_TIMEOUT, 1);
-            log_event(LL_WARN, LA_SESSION, "initiator does not answer peer=%s silent_ms=%llu",
+            log_event(LL_WARN, LA_SESSION, "initiator-silent peer=%s silent_ms=%llu",
                       c->peer_text, (unsigned long long)idle);
         }
         conn_close(c, "no answer to pings", false);

@@ -99,7 +99,7 @@ complain(const struct portal *p, const char *what)
         return;
     if (suppressed != 0)
         (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
-    log_event(LL_WARN, LA_NET, "portal %s: %s%s", portal_text(&p->pub.addr, text, sizeof text),
+    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s%s\"", portal_text(&p->pub.addr, text, sizeof text),
               what, more);
 }
 
@@ -298,7 +298,7 @@ portal_open(const struct sockaddr *addr, socklen_t addrlen, uint16_t tpgt, char 
         ev_io_start(worker_loop(pt.main), &p->ev);
     on_refresh(&pt.refresh);
     char text[64];
-    log_event(LL_INFO, LA_NET, "portal %s: listening", portal_text(&sa, text, sizeof text));
+    log_event(LL_INFO, LA_NET, "portal-open addr=%s", portal_text(&sa, text, sizeof text));
     return 0;
 }
 
@@ -319,7 +319,7 @@ portal_close(const struct sockaddr *addr, socklen_t addrlen)
         return -ENOENT;
     worker_assert_owner(pt.main);
     char text[64];
-    log_event(LL_INFO, LA_NET, "portal %s: closed", portal_text(&p->pub.addr, text, sizeof text));
+    log_event(LL_INFO, LA_NET, "portal-closed addr=%s", portal_text(&p->pub.addr, text, sizeof text));
     drop(p);
     return 0;
 }

@@ -19,7 +19,7 @@ reject_send(struct conn *c, const struct pdu *pdu, enum reject_reason reason)
     uint32_t suppressed;
     if (log_rate_ok(&c->rate, &suppressed))
         log_event(LL_NOTICE, LA_NET,
-                  "PDU rejected peer=%s opcode=%#x itt=%#x reason=%#x suppressed=%u", c->peer_text,
+                  "pdu-rejected peer=%s opcode=%#x itt=%#x reason=%#x suppressed=%u", c->peer_text,
                   pdu->opcode, pdu->itt, (unsigned)reason, suppressed);
     uint8_t bhs[BHS_LEN] = {OPC_REJECT, 0x80, (uint8_t)reason};
     put_be32(bhs + 16, TAG_RESERVED);

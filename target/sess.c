@@ -45,7 +45,7 @@ static void on_run_later(struct deferred *d);
 static void
 open_log(const struct sess *s, const struct conn *c, const char *what)
 {
-    log_event(LL_NOTICE, LA_SESSION, "session %s sid=%llu tsih=%u initiator=%s target=%s peer=%s",
+    log_event(LL_NOTICE, LA_SESSION, "session-%s sid=%llu tsih=%u initiator=%s target=%s peer=%s",
               what, (unsigned long long)s->sid, s->tsih, LOG_ESC(s->initiator),
               s->node ? s->node->name : "(discovery)", c ? c->peer_text : "-");
 }
@@ -375,7 +375,7 @@ sess_kill(struct sess *s, const char *why)
     s->dying = true;
     sess_get(s);
     log_event(LL_NOTICE, LA_SESSION,
-              "session closed sid=%llu tsih=%u initiator=%s target=%s "
+              "session-closed sid=%llu tsih=%u initiator=%s target=%s "
               "why=\"%s\" commands=%llu",
               (unsigned long long)s->sid, s->tsih, LOG_ESC(s->initiator),
               s->node ? s->node->name : "(discovery)", why, (unsigned long long)s->cmds);
