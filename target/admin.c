@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/pool.h"
 #include "target/admin.h"
 #include "target/admin_priv.h"
@@ -304,15 +304,14 @@ listen_at(const char *path)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct stat st;
-    char dir[sizeof sa.sun_path];
 
     if (strlen(path) >= sizeof sa.sun_path)
         return -ENAMETOOLONG;
     memcpy(sa.sun_path, path, strlen(path) + 1);
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1);
-    memcpy(dir, sa.sun_path, sizeof dir);
-    if (mkdir(dirname(dir), 0755) < 0 && errno != EEXIST && errno != ENOENT)
-        return -errno;
+    int rc = dirs_make_above(path);
+    if (rc < 0)
+        return rc;
     if (lstat(path, &st) == 0) {
         if (!S_ISSOCK(st.st_mode))
             return -EEXIST;
@@ -324,7 +323,7 @@ listen_at(const char *path)
     if (fd < 0)
         return -errno;
     mode_t old = umask(0177); /* 0600 from the first moment */
-    int rc = bind(fd, (const struct sockaddr *)&sa, len);
+    rc = bind(fd, (const struct sockaddr *)&sa, len);
     int e = errno;
     umask(old);
     if (rc < 0 || listen(fd, 64) < 0) {
@@ -342,7 +341,10 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
     worker_assert_owner(main_worker);
     int fd = listen_at(path);
     if (fd < 0) {
-        snprintf(err, errsize, "cannot listen at %s: %s", path, strerror(-fd));
+        const char *why = fd == -EADDRINUSE ? "another daemon answers there"
+                          : fd == -EEXIST   ? "something that is no socket is there"
+                                            : strerror(-fd);
+        snprintf(err, errsize, "admin socket %s: %s; --socket chooses another", path, why);
         return fd;
     }
     json_object_seed(0); /* before other threads make objects */

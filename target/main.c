@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/cstore.h"
+#include "base/dirs.h"
 #include "base/helper.h"
 #include "base/opener.h"
 #include "base/pool.h"
@@ -98,7 +99,7 @@ static char *
 absolute(const char *path)
 {
     char cwd[PATH_MAX];
-    if (path[0] == '/' || path[0] == '@')
+    if (path[0] == '/')
         return xstrdup(path);
     if (!getcwd(cwd, sizeof cwd))
         fail("the current directory has no name: %s", strerror(errno));
@@ -209,8 +210,8 @@ read_conf(void)
             fprintf(stderr, "%s: %s: %s\n", m->file, kind, m->text);
     }
     if (!d.conf) {
-        fprintf(stderr, "evtgtd: %u error%s in the configuration; nothing was started\n",
-                r->nerrors, r->nerrors == 1 ? "" : "s");
+        fprintf(stderr, "evtgtd: %u error%s in the configuration%s\n", r->nerrors,
+                r->nerrors == 1 ? "" : "s", d.o.test_only ? "" : "; nothing was started");
         exit(1);
     }
     if (d.o.test_only) {
@@ -444,6 +445,18 @@ start_workers(void)
     worker_broadcast(on_worker_init, NULL, d.main, on_workers_ready);
 }
 
+static struct cstore *
+open_state(void)
+{
+    int rc = dirs_make_above(d.o.state_dir);
+    struct cstore *cs = rc < 0 ? NULL : cstore_open_dir(d.o.state_dir);
+    if (cs)
+        return cs;
+    int e = rc < 0 ? -rc : errno;
+    fail("state directory %s: %s; --state-dir chooses another", d.o.state_dir,
+         e == EBUSY ? "in use by another daemon" : strerror(e));
+}
+
 static void
 watch_signals(void)
 {
@@ -491,10 +504,7 @@ main(int argc, char **argv)
     rc = helper_pool_start(4, HELPERS_MAX);
     if (rc < 0)
         fail("cannot start the helper pool: %s", strerror(-rc));
-    struct cstore *cs = cstore_open_dir(d.o.state_dir);
-    if (!cs)
-        fail("state directory %s: %s", d.o.state_dir,
-             errno == EBUSY ? "in use by another daemon" : strerror(errno));
+    struct cstore *cs = open_state();
     d.main = worker_main_init(&wo);
     if (!d.main)
         fail("cannot make the main loop: %s", strerror(errno));

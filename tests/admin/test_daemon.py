@@ -95,6 +95,27 @@ def test_state_directory_taken(settings):
             other.cleanup()
 
 
+def test_directories_are_made(settings):
+    d = prepared(settings)
+    try:
+        state, sock = d.path("a/b/state"), d.path("c/d/e/sock")
+        p = subprocess.Popen([settings.daemon, "-f", "-c", d.conf, "--state-dir", state, "--socket",
+                              sock], stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while not os.path.exists(sock):
+                assert p.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            assert os.stat(state).st_mode & 0o777 == 0o700
+        finally:
+            p.terminate()
+            assert p.wait(20) == 0
+        out = run(settings, "-f", "-c", d.conf, "--state-dir", d.conf + "/state", "--socket", sock)
+        assert out.returncode == 1 and "--state-dir" in out.stderr, out
+    finally:
+        d.cleanup()
+
+
 def test_socket_taken_and_leftover(settings):
     with daemon(settings) as d:
         other = prepared(settings)
@@ -102,6 +123,7 @@ def test_socket_taken_and_leftover(settings):
             out = run(settings, "-f", "-c", other.conf, "--state-dir", other.path("state"),
                       "--socket", d.sock)
             assert out.returncode == 1 and d.sock in out.stderr, out
+            assert "another daemon answers there" in out.stderr, out
             call(d, "--op show --mode system")
         finally:
             other.cleanup()

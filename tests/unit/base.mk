@@ -22,3 +22,5 @@ UNIT_TESTS += tests/unit/test-opener
 tests_unit_test_opener_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-cstore
 tests_unit_test_cstore_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-dirs
+tests_unit_test_dirs_LDADD = $(BASE_UNIT_LIBS)
