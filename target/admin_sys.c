@@ -79,7 +79,8 @@ admin_system_update(struct admin_req *r)
     } else if (strncmp(name, "iSNS", 4) == 0) {
         admin_fail(r, AE_UNSUPPORTED, "iSNS");
     } else if (strcasecmp(name, "state") == 0 || strcasecmp(name, "debug") == 0) {
-        admin_fail(r, AE_INVALID, "%s: \"%.40s\"", name, value);
+        admin_fail(r, AE_INVALID, "%s wants %s, not \"%.40s\"", name,
+                   strcasecmp(name, "state") == 0 ? "ready or offline" : "on or off", value);
     } else {
         admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
     }

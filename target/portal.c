@@ -255,12 +255,17 @@ static int
 explain(int error, const struct sockaddr_storage *sa, char *err, size_t errsize)
 {
     char text[64];
+    const char *why = strerror(error);
     (void)portal_text(sa, text, sizeof text);
     if (error == EADDRINUSE)
-        (void)snprintf(err, errsize,
-                       "portal %s: the address is in use; does another target listen there?", text);
-    else
-        (void)snprintf(err, errsize, "portal %s: %s", text, strerror(error));
+        why = "the address is in use; does another target listen there?";
+    else if (error == EACCES)
+        why = "permission denied; ports below 1024 are for root and CAP_NET_BIND_SERVICE";
+    else if (error == EADDRNOTAVAIL)
+        why = "no interface of this host has the address";
+    else if (error == EEXIST)
+        why = "is open already";
+    (void)snprintf(err, errsize, "portal %s: %s", text, why);
     return -error;
 }
 

@@ -37,8 +37,11 @@ dial(const char *path)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
     if (connect(fd, (const struct sockaddr *)&sa, sizeof sa) < 0) {
         if (errno == EACCES || errno == EPERM)
-            adm_die(errno, "can't connect to the daemon at %s, %s", path, strerror(errno));
-        adm_die(ENOTCONN, "failed to send request hdr to tgt daemon, %s", strerror(ENOTCONN));
+            adm_die(errno, "can't connect to the daemon at %s, %s; only root and its own user may",
+                    path, strerror(errno));
+        /* tgtadm's words first: scripts look for them */
+        adm_die(ENOTCONN, "failed to send request hdr to tgt daemon, %s (no evtgtd answers at %s)",
+                strerror(ENOTCONN), path);
     }
     return fd;
 }

@@ -325,7 +325,8 @@ def test_system_delete(settings):
         call(d, "--op delete --mode system")
         assert d.wait(10) == 0
         call(d, "--op show --mode system", 107,
-             "failed to send request hdr to tgt daemon, Transport endpoint is not connected")
+             "failed to send request hdr to tgt daemon, Transport endpoint is not connected "
+             "(no evtgtd answers at %s)" % d.sock)
 
 
 def test_missing_store_at_start(settings):
