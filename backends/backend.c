@@ -260,6 +260,9 @@ open_locked(struct backend *be)
         return err;
     }
     be_set_error(be, "%s", "");
+    if (be->below == NULL && be->info.read_only && !be->opts.read_only)
+        log_event(LL_WARN, LA_BACKEND, "read-only path=%s why=\"it cannot be opened for writing\"",
+                  LOG_ESC(be_path(be)));
     atomic_store_explicit(&be->state, BE_READY, memory_order_release);
     return 0;
 }

@@ -105,7 +105,8 @@ open_fd(struct backend *be, struct found *fo)
     if (err != 0)
         return err;
     if (excl && store_busy_device(st.st_rdev, who, sizeof(who))) {
-        be_set_error(be, "%s: %s", be_path(be), who);
+        be_set_error(be, "%s: in use: %s; free it first, or see allow-in-use in evtgt.conf(5)",
+                     be_path(be), who);
         return -EBUSY;
     }
     int flags = (excl ? O_EXCL : 0) | (fo->direct ? O_DIRECT : 0);
@@ -115,7 +116,7 @@ open_fd(struct backend *be, struct found *fo)
         fo->fd = store_open_path(be, flags, &fo->read_only);
     }
     if (fo->fd == -EBUSY)
-        be_set_error(be, "%s: open exclusively elsewhere: as another LUN, or by another program",
+        be_set_error(be, "%s: in use: another program or another LUN has it open exclusively",
                      be_path(be));
     if (fo->fd < 0)
         return fo->fd;
@@ -269,7 +270,8 @@ block_open(struct backend *be)
         err = -ENOTBLK;
     if (err == 0)
         return block_open_device(be, true);
-    be_set_error(be, "%s: %s", be_path(be), strerror(-err));
+    be_set_error(be, "%s: %s", be_path(be),
+                 err == -ENOTBLK ? "no block device; bs-type fileio serves files" : strerror(-err));
     return err;
 }
 

@@ -49,9 +49,8 @@ lock_refused(struct backend *be, int fd, struct flock *fl)
     char by[64] = "";
     if (fcntl(fd, F_OFD_GETLK, fl) == 0 && fl->l_type != F_UNLCK && fl->l_pid > 0)
         (void)snprintf(by, sizeof(by), " (process %ld)", (long)fl->l_pid);
-    be_set_error(be,
-                 "%s: locked by somebody else%s: open here as another LUN, or by another program",
-                 be_path(be), by);
+    be_set_error(be, "%s: in use: another program or another LUN holds its lock%s", be_path(be),
+                 by);
     return -EBUSY;
 }
 
@@ -81,7 +80,8 @@ claim(struct backend *be, const struct found *fo)
     if (be->opts.allow_in_use)
         return 0;
     if (store_busy_file(fo->real_path, who, sizeof(who))) {
-        be_set_error(be, "%s: %s", be_path(be), who);
+        be_set_error(be, "%s: in use: %s; free it first, or see allow-in-use in evtgt.conf(5)",
+                     be_path(be), who);
         return -EBUSY;
     }
     return lock_file(be, fo);

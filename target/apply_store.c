@@ -325,14 +325,33 @@ apply_store_probed(struct store *s, unsigned be_events)
     lun_probed(s->lun, be_events);
 }
 
+/* Says which logical unit suffers, and that it is not for good. */
+static void
+log_not_opened(const struct store *s)
+{
+    const struct model_target *t = NULL;
+    unsigned number = 0;
+    char why[512];
+
+    list_each(it, &model.targets) {
+        struct model_target *mt = container_of(it, struct model_target, link);
+        list_each(l, &mt->luns) {
+            const struct model_lun *ml = container_of(l, struct model_lun, link);
+            if (ml->store != s || t)
+                continue;
+            t = mt;
+            number = ml->number;
+        }
+    }
+    log_event(LL_ERROR, LA_BACKEND, "not-opened target=%s lun=%u why=\"%s\" then=\"tried again\"",
+              t ? LOG_ESC(t->name) : "", number, apply_store_why(s, why, sizeof why));
+}
+
 void
 apply_store_settle(struct store *s, int result)
 {
-    char why[512];
-
     if (result < 0 && !s->is_gone)
-        log_event(LL_ERROR, LA_BACKEND, "not-opened path=%s why=\"%s\"", LOG_ESC(s->conf->path),
-                  apply_store_why(s, why, sizeof why));
+        log_not_opened(s);
     if (s->is_gone)
         return;
     if (!s->lun)

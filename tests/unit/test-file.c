@@ -405,7 +405,7 @@ test_exclusive(void)
     const char *path = bu_file(bu_dir, "excl", MIB);
     struct backend *be = bu_open("fileio", path, false, NULL);
     CU_ASSERT_EQUAL(try_open((struct be_opts){.path = path}, e, sizeof(e)), -EBUSY);
-    CU_ASSERT_PTR_NOT_NULL(strstr(e, "locked"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(e, "in use"));
     CU_ASSERT_EQUAL(try_open((struct be_opts){.path = path, .read_only = true}, e, sizeof(e)),
                     -EBUSY);
     CU_ASSERT_EQUAL(try_open((struct be_opts){.path = path, .allow_in_use = true}, e, sizeof(e)),
