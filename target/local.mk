@@ -11,7 +11,8 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/portal.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_priv.h target/admin_req.c \
 	target/admin_sess.c target/admin_sys.c target/admin_target.c \
-	target/apply.c target/apply_lun.c target/apply_store.c target/apply_store.h target/model.c target/model.h \
+	target/apply.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \
+	target/model.c target/model.h \
 	target/node.c target/notify.c target/notify.h target/watch.c
 evtgtd_SOURCES = target/main.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \

@@ -201,6 +201,8 @@ read_conf(void)
 
     conf_report_init(r);
     d.conf = conf_read(d.o.conf_path, apply_checks(), r);
+    if (d.conf && d.o.test_only)
+        apply_look(d.conf, r);
     for (unsigned i = 0; i < r->n; i++) {
         const struct conf_msg *m = &r->v[i];
         const char *kind = m->is_error ? "error" : "warning";
@@ -215,8 +217,11 @@ read_conf(void)
         exit(1);
     }
     if (d.o.test_only) {
-        printf("%s: %u target%s, no errors\n", d.o.conf_path, d.conf->ntargets,
+        printf("%s: %u target%s, no errors", d.o.conf_path, d.conf->ntargets,
                d.conf->ntargets == 1 ? "" : "s");
+        if (r->n)
+            printf(", %u warning%s", r->n, r->n == 1 ? "" : "s");
+        putchar('\n');
         exit(0);
     }
     const struct conf *c = d.conf;

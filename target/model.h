@@ -109,6 +109,8 @@ int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
 int apply_seed(void);
 /* Judges iSCSI values for conf_read. */
 const struct conf_checks *apply_checks(void);
+/* Warns of backing stores that could not be opened now, without opening them. Blocking. */
+void apply_look(const struct conf *c, struct conf_report *r);
 /* A checked configuration -> targets and LUNs, then portals; done(arg, err) on main once all stores
  * were tried (or the slow ones left to watch.c) and every worker knows the targets. err: "", or why
  * a portal cannot be bound. c must live until then. */

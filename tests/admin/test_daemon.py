@@ -30,6 +30,11 @@ def test_check_only(settings):
         out = run(settings, "-t", "-c", d.conf)
         assert out.returncode == 0 and "1 target" in out.stdout, out
         assert not os.path.exists(d.path("state"))
+        os.rename(d.path("a.img"), d.path("b.img"))
+        out = run(settings, "-t", "-c", d.conf)
+        assert out.returncode == 0 and "1 warning" in out.stdout, out
+        assert ": warning: " in out.stderr and "a.img: No such file" in out.stderr, out
+        os.rename(d.path("b.img"), d.path("a.img"))
         with open(d.conf, "a") as f:
             f.write("worker 2\n<target iqn.2001-04.a:b>\n  incominguser u p\n"
                     "  MaxBurstLength 1\n  initiator-address 1.2.3\n"
