@@ -481,7 +481,8 @@ log_warnings(void)
 {
     for (unsigned i = 0; d.syslog && i < d.report.n; i++) {
         const struct conf_msg *m = &d.report.v[i];
-        log_event(LL_WARN, LA_CONF, "configuration at=%s:%u:%u why=\"%s\"", LOG_ESC(m->file), m->line, m->col, m->text);
+        log_event(LL_WARN, LA_CONF, "configuration at=%s:%u:%u why=\"%s\"", LOG_ESC(m->file),
+                  m->line, m->col, m->text);
     }
     conf_report_fini(&d.report);
 }

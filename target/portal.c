@@ -99,8 +99,8 @@ complain(const struct portal *p, const char *what)
         return;
     if (suppressed != 0)
         (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
-    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s%s\"", portal_text(&p->pub.addr, text, sizeof text),
-              what, more);
+    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s%s\"",
+              portal_text(&p->pub.addr, text, sizeof text), what, more);
 }
 
 /* Takes over fd. */
@@ -324,7 +324,8 @@ portal_close(const struct sockaddr *addr, socklen_t addrlen)
         return -ENOENT;
     worker_assert_owner(pt.main);
     char text[64];
-    log_event(LL_INFO, LA_NET, "portal-closed addr=%s", portal_text(&p->pub.addr, text, sizeof text));
+    log_event(LL_INFO, LA_NET, "portal-closed addr=%s",
+              portal_text(&p->pub.addr, text, sizeof text));
     drop(p);
     return 0;
 }
