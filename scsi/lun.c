@@ -255,10 +255,11 @@ lun_probed(struct lun *lun, unsigned be_events)
         ua_set_lun(lun, UA_CAPACITY_CHANGED, NULL);
 }
 
-void
+bool
 lun_reset_state(struct lun *lun)
 {
     pthread_mutex_lock(&lun->lock);
+    bool cache_goes_off = lun->cur.wce && !lun->saved.wce;
     lun->reserved_by = NULL;
     lun->prevent = 0;
     atomic_store(&lun->stopped, false);
@@ -269,6 +270,7 @@ lun_reset_state(struct lun *lun)
     }
     mode_publish(lun, &lun->saved);
     pthread_mutex_unlock(&lun->lock);
+    return cache_goes_off;
 }
 
 void

@@ -161,10 +161,44 @@ visit_workers(struct tmf_job *job, struct lun *lun)
     free(ws);
 }
 
+/* A reset that takes a write cache off (an initiator had turned it on) owes what MODE SELECT owes
+ * then: who reads WCE=0 afterwards sends no SYNCHRONIZE CACHE for what was written before. */
+struct tmf_flush {
+    struct io io;
+    struct tmf_job *job;
+    struct lun *lun; /* reference */
+};
+
+static void
+on_cache_flushed(struct io *io)
+{
+    struct tmf_flush *f = io_frame(io)->arg;
+
+    lun_put(f->lun); /* a failure is sticky in the backend */
+    job_put(f->job);
+    free(f);
+}
+
+static void
+flush_cache(struct tmf_job *job, struct lun *lun)
+{
+    struct tmf_flush *f = xcalloc(1, sizeof *f);
+
+    f->job = job;
+    f->lun = lun_get(lun);
+    f->io.w = job->w;
+    f->io.op = IO_FLUSH;
+    f->io.len = be_size(lun->be);
+    atomic_fetch_add_explicit(&job->pending, 1, memory_order_relaxed);
+    io_push(&f->io, on_cache_flushed, f);
+    be_submit(lun->be, &f->io);
+}
+
 static void
 reset_unit(struct tmf_job *job, struct lun *lun)
 {
-    lun_reset_state(lun);
+    if (lun_reset_state(lun))
+        flush_cache(job, lun);
     visit_workers(job, lun);
 }
 

@@ -490,3 +490,64 @@ def fails_half_way(env):
         if not t.datains:
             raise Skip("reads of this size are checked before any data is sent")
         s.run(scsi.read10(0, 128), read=128 * BLK, lun=0).good()
+
+
+def set_cache(s, on, lun=0):
+    """MODE SELECT(6) of the caching page, not saved."""
+    page = bytes((0x08, 0x12, 0x04 if on else 0)) + bytes(17)
+    return s.run_ua(scsi.mode_select6(24), write=bytes(4) + page, lun=lun)
+
+
+def cache_is_on(s, lun=0):
+    d = s.run_ua(scsi.mode_sense6(0x08, dbd=1), read=255, lun=lun).good().data
+    return bool(d[4 + 2] & 0x04)
+
+
+@row("CA-01", "SBC-3 4.15, SAM-5 6.3.3", "a LUN RESET that takes the write cache off writes it to "
+     "the medium first: who reads WCE=0 afterwards flushes no more")
+def reset_flushes_cache(env):
+    layer = "layer error:errno=EIO,op=flush"
+    with env.with_daemon([Target("disk", [disk(opts=["write-cache off", layer])])]):
+        s = env.session()
+        set_cache(s, True).good()
+        assert cache_is_on(s)
+        s.run(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()
+        assert s.tmf(5, lun=0) == 0
+        assert not cache_is_on(s)
+        # the flush that is owed has failed, which is remembered
+        t = s.run_ua(scsi.write10(8, 1), write=bytes(BLK), lun=0)
+        assert t.status == 2 and scsi.Sense(t.sense).key in (3, 4), \
+            "GOOD: nothing was flushed (%02x %s)" % (t.status, t.where())
+
+
+@row("CA-02", "SBC-3 6.4.5", "MODE SELECT with WCE=0 is not GOOD when the cache cannot be written "
+     "to the medium, and the cache stays on")
+def cache_off_fails(env):
+    layer = "layer error:errno=EIO,op=flush"
+    with env.with_daemon([Target("disk", [disk(opts=[layer])])]):
+        s = env.session()
+        assert cache_is_on(s)
+        s.run(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()
+        t = set_cache(s, False)
+        assert t.status == 2, "MODE SELECT: status %02x" % t.status
+        assert cache_is_on(s)
+
+
+@row("CA-03", "SBC-3 5.24", "a STOP UNIT whose flush fails is not GOOD, with NO_FLUSH it is; a "
+     "failed flush is remembered for all sessions")
+def failed_flush_is_sticky(env):
+    layer = "layer error:errno=EIO,op=flush,count=1"
+    with env.with_daemon([Target("disk", [disk(opts=[layer])])]):
+        a, b = env.session(), env.session()
+        a.run_ua(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()
+        t = a.run(bytes((0x1b, 0, 0, 0, 0, 0)), lun=0)
+        assert t.status == 2, "STOP without its flush: status %02x" % t.status
+        b.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        for s in (a, b):  # the store would do it now, but what was lost is lost
+            for cdb, out in ((scsi.synchronize_cache10(), None),
+                             (scsi.write10(0, 1, 8), bytes(BLK))):
+                t = s.run_ua(cdb, write=out, lun=0)
+                assert t.status == 2 and scsi.Sense(t.sense).key in (3, 4), \
+                    "%02x: status %02x %s" % (cdb[0], t.status, t.where())
+        b.run(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()  # promises nothing
+        a.run(bytes((0x1b, 0, 0, 0, 4, 0)), lun=0).good()
