@@ -103,7 +103,8 @@ adm_die(int status, const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
-    exit(status);
+    (void)fflush(NULL);
+    _exit(status); /* what callers up the stack hold goes with the process */
 }
 
 static void die_usage(void) __attribute__((noreturn));

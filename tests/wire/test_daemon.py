@@ -58,7 +58,7 @@ def tid(env, name):
 @row("A-03", "11.9.1", "SIGTERM: an Async Message with event 1 and Parameter3, then the target "
      "waits for Logout")
 def shutdown_asks_for_logout(env):
-    with env.with_daemon(default_targets()) as d:
+    with env.with_daemon(default_targets(), head=["shutdown-timeout 60"]) as d:
         a, b = env.session(), env.session()
         d.terminate()
         for s in (a, b):
@@ -70,9 +70,7 @@ def shutdown_asks_for_logout(env):
         a.logout()
         b.run(scsi.TEST_UNIT_READY, lun=0).good()
         b.logout()
-        began = time.monotonic()
-        assert d.wait(5) == 0
-        assert time.monotonic() - began < 3
+        assert d.wait(15) == 0, "does not end with the last logout"
 
 
 @row("A-07", "11.9.1", "SIGTERM and a client that does nothing: connections are closed and the "
