@@ -35,3 +35,4 @@ include tests/perf/local.mk
 include tests/wire/local.mk
 include tests/fuzz/local.mk
 include tests/admin/local.mk
+include tests/soak/local.mk
