@@ -21,13 +21,7 @@ struct builder {
     struct conf_report *r;
 };
 
-static const char *
-where(const struct conf_pos *pos, char *buf, size_t size)
-{
-    snprintf(buf, size, "%s:%u:%u", pos->file, pos->line, pos->col);
-    return buf;
-}
-#define WHERE(pos) where(pos, (char[256]){0}, 256)
+#define LUN_NUMBER_MAX 16383
 
 static bool
 says_tgt(const struct conf_file *f)
@@ -184,7 +178,8 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
     else if (b->r->nerrors == before && b->ck->lun &&
              b->ck->lun(&l, err, sizeof err, b->ck->arg) < 0)
         conf_report_add(b->r, true, &n->pos, "%s", err);
-    t->luns = xrealloc(t->luns, (t->nluns + 1) * sizeof *t->luns);
+    if ((t->nluns & (t->nluns - 1)) == 0) /* room for twice as many */
+        t->luns = xrealloc(t->luns, (t->nluns ? 2 * t->nluns : 1) * sizeof *t->luns);
     t->luns[t->nluns++] = l;
 }
 
@@ -195,40 +190,37 @@ by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static bool
-number_taken(const struct conf_target *t, int number)
-{
-    for (unsigned i = 0; i < t->nluns; i++) {
-        if (t->luns[i].number == number)
-            return true;
-    }
-    return false;
-}
-
 /* Explicit numbers first; the others take the lowest free number from 1, in order. */
 static void
 number_luns(struct builder *b, struct conf_target *t)
 {
+    const struct conf_lun **by = xcalloc(LUN_NUMBER_MAX + 1, sizeof *by);
+
     for (unsigned i = 0; i < t->nluns; i++) {
-        for (unsigned k = 0; k < i; k++) {
-            if (t->luns[i].number >= 0 && t->luns[i].number == t->luns[k].number)
-                conf_report_add(b->r, true, &t->luns[i].at[LUN_AT_NUMBER],
-                                "LUN %d is given twice in this target; the first is at %s",
-                                t->luns[i].number, WHERE(&t->luns[k].at[LUN_AT_NUMBER]));
-        }
+        const struct conf_lun *l = &t->luns[i];
+        if (l->number < 0)
+            continue;
+        if (by[l->number])
+            conf_report_add(b->r, true, &l->at[LUN_AT_NUMBER],
+                            "LUN %d is given twice in this target; the first is at %s", l->number,
+                            WHERE(&by[l->number]->at[LUN_AT_NUMBER]));
+        else
+            by[l->number] = l;
     }
     int next = 1;
     for (unsigned i = 0; i < t->nluns; i++) {
         if (t->luns[i].number >= 0)
             continue;
-        while (next <= 16383 && number_taken(t, next))
+        while (next <= LUN_NUMBER_MAX && by[next])
             next++;
-        if (next > 16383) {
-            conf_report_add(b->r, true, &t->luns[i].pos, "more logical units than numbers (16383)");
+        if (next > LUN_NUMBER_MAX) {
+            conf_report_add(b->r, true, &t->luns[i].pos, "more logical units than numbers (%d)",
+                            LUN_NUMBER_MAX);
             break;
         }
         t->luns[i].number = next++;
     }
+    free(by);
     if (t->nluns)
         qsort(t->luns, t->nluns, sizeof *t->luns, by_number);
 }
@@ -476,80 +468,6 @@ number_targets(struct builder *b)
     }
 }
 
-/* Every LUN once, for comparing with each other. */
-struct pair_item {
-    const struct conf_lun *l;
-    unsigned target;
-    char *store; /* canonical path; NULL for null */
-};
-
-static void
-compare_ident(struct builder *b, const struct conf_lun *x, const struct conf_lun *y)
-{
-    static const char *const what[LUN_AT_COUNT] = {"", "scsi_id", "scsi_sn", "naa", "eui"};
-    bool same[LUN_AT_COUNT] = {false};
-
-    same[LUN_AT_ID] = *x->scsi_id && strcmp(x->scsi_id, y->scsi_id) == 0;
-    same[LUN_AT_SN] = *x->scsi_sn && strcmp(x->scsi_sn, y->scsi_sn) == 0;
-    same[LUN_AT_NAA] =
-        x->naa_len && x->naa_len == y->naa_len && memcmp(x->naa, y->naa, x->naa_len) == 0;
-    same[LUN_AT_EUI] =
-        x->eui_len && x->eui_len == y->eui_len && memcmp(x->eui, y->eui, x->eui_len) == 0;
-    for (unsigned i = 0; i < LUN_AT_COUNT; i++) {
-        if (!same[i])
-            continue;
-        const struct conf_pos *px = x->at[i].file ? &x->at[i] : &x->pos;
-        const struct conf_pos *py = y->at[i].file ? &y->at[i] : &y->pos;
-        /* one line at the target's level for several LUNs: point at the LUN instead */
-        if (px->file == py->file && px->line == py->line && px->col == py->col)
-            px = &x->pos, py = &y->pos;
-        conf_report_add(b->r, true, px,
-                        "two different logical units have the same %s; the other is at %s: "
-                        "initiators would take them for one disk",
-                        what[i], WHERE(py));
-    }
-}
-
-static void
-compare_luns(struct builder *b)
-{
-    struct conf *c = b->c;
-    struct pair_item *v = NULL;
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < c->ntargets; i++) {
-        for (unsigned k = 0; k < c->targets[i].nluns; k++) {
-            const struct conf_lun *l = &c->targets[i].luns[k];
-            v = xrealloc(v, (n + 1) * sizeof *v);
-            v[n] = (struct pair_item){l, i, NULL};
-            if (l->bs != CONF_BS_NULL && !(v[n].store = realpath(l->path, NULL)))
-                v[n].store = xstrdup(l->path);
-            n++;
-        }
-    }
-    for (unsigned i = 0; i < n; i++) {
-        for (unsigned k = 0; k < i; k++) {
-            const struct conf_lun *x = v[i].l, *y = v[k].l;
-            bool store = v[i].store && v[k].store && strcmp(v[i].store, v[k].store) == 0;
-            if (store && v[i].target == v[k].target)
-                conf_report_add(b->r, true, &x->pos,
-                                "%s is a logical unit of this target already, at %s", x->path,
-                                WHERE(&y->pos));
-            else if (store && !conf_lun_same(x, y) && !(x->allow_in_use && y->allow_in_use))
-                conf_report_add(
-                    b->r, true, &x->pos,
-                    "%s is a logical unit at %s already, with other settings; give both "
-                    "the same settings, or `allow-in-use yes`",
-                    x->path, WHERE(&y->pos));
-            else if (!store)
-                compare_ident(b, x, y);
-        }
-    }
-    for (unsigned i = 0; i < n; i++)
-        free(v[i].store);
-    free(v);
-}
-
 struct conf *
 build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
 {
@@ -565,6 +483,6 @@ build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);
     number_targets(&b);
-    compare_luns(&b);
+    compare_luns(b.c, r);
     return b.c;
 }

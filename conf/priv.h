@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Private to conf/: the raw tree (raw.c: lines and blocks, no meaning), the table of directives
- * (table.c: names and simple values) and the build (build.c: raw tree -> struct conf).
+ * (table.c: names and simple values), the build (build.c: raw tree -> struct conf) and what must be
+ * unique over all targets (compare.c).
  */
 #ifndef CONF_PRIV_H
 #define CONF_PRIV_H
@@ -63,5 +64,12 @@ void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
 
 /* build.c */
 struct conf *build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r);
+
+/* compare.c */
+/* What must not be twice over all targets: stores with unlike settings, identities. */
+void compare_luns(const struct conf *c, struct conf_report *r);
+/* "file:line:column"; returns buf. */
+const char *compare_where(const struct conf_pos *pos, char *buf, size_t size);
+#define WHERE(pos) compare_where(pos, (char[256]){0}, 256)
 
 #endif

@@ -263,8 +263,8 @@ add_target(const struct conf_target *ct)
         t->max_cmds = ct->max_cmds;
     for (unsigned i = 0; i < ct->nkeys; i++) {
         if (keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err) > 0)
-            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s why=\"%s\"", LOG_ESC(t->name),
-                      LOG_ESC(ct->keys[i].value), err);
+            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s why=\"%s\"",
+                      LOG_ESC(t->name), LOG_ESC(ct->keys[i].value), err);
     }
     for (unsigned i = 0; i < ct->naddrs; i++)
         model_rule_add(t, ct->addrs[i].value, false);

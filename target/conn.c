@@ -158,8 +158,8 @@ conn_event(struct conn *c, enum conn_ev ev)
             r->action(c);
         return;
     }
-    log_event(LL_ERROR, LA_NET, "event-out-of-place peer=%s state=%u event=%u",
-              c->peer_text, c->state, ev);
+    log_event(LL_ERROR, LA_NET, "event-out-of-place peer=%s state=%u event=%u", c->peer_text,
+              c->state, ev);
     conn_close(c, "event out of place", false);
 }
 

@@ -191,11 +191,12 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
         (void)snprintf(key, sizeof key, " key=%s offered=%.80s here=%s",
                        keys_def(l->nego.bad)->name, LOG_ESC(l->nego.bad_value), ours);
     }
-    log_event(LL_WARN, LA_LOGIN,
-              "login-refused peer=%s initiator=%s target=%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
-              c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
-              l->asked[0] ? LOG_ESC(l->asked) : "-", (unsigned)status, status_text(status), why,
-              key, more);
+    log_event(
+        LL_WARN, LA_LOGIN,
+        "login-refused peer=%s initiator=%s target=%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
+        c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
+        l->asked[0] ? LOG_ESC(l->asked) : "-", (unsigned)status, status_text(status), why, key,
+        more);
 }
 
 static enum verdict

@@ -99,7 +99,7 @@ complain(const struct portal *p, const char *what)
         return;
     if (suppressed != 0)
         (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
-    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s%s\"",
+    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s\"%s",
               portal_text(&p->pub.addr, text, sizeof text), what, more);
 }
 
