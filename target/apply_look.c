@@ -41,6 +41,9 @@ void
 apply_look(const struct conf *c, struct conf_report *r)
 {
     for (unsigned i = 0; i < c->ntargets; i++) {
+        if (!c->targets[i].nluns)
+            conf_report_add(r, false, &c->targets[i].pos, "target %s has no backing-store",
+                            c->targets[i].name);
         for (unsigned n = 0; n < c->targets[i].nluns; n++)
             look(&c->targets[i].luns[n], r);
     }

@@ -35,6 +35,10 @@ def test_check_only(settings):
         assert out.returncode == 0 and "1 warning" in out.stdout, out
         assert ": warning: " in out.stderr and "a.img: No such file" in out.stderr, out
         os.rename(d.path("b.img"), d.path("a.img"))
+        with open(d.path("bare"), "w") as f:
+            f.write("<target iqn.2001-04.a:bare>\n  initiator-address ALL\n</target>\n")
+        out = run(settings, "-t", "-c", d.path("bare"))
+        assert out.returncode == 0 and "has no backing-store" in out.stderr, out
         with open(d.conf, "a") as f:
             f.write("worker 2\n<target iqn.2001-04.a:b>\n  incominguser u p\n"
                     "  MaxBurstLength 1\n  initiator-address 1.2.3\n"
