@@ -113,8 +113,8 @@ add_addrs(struct acl *a, const char *const *addrs, char *err, size_t errsize, ch
         if (!parse_prefix(addrs[i], p)) {
             (void)snprintf(err, errsize,
                            "\"%.64s\" is no address: ALL, an IPv4 or IPv6 address, or one with "
-                           "/0../32 or /0../128",
-                           addrs[i]);
+                           "/0../32 or /0../128%s",
+                           addrs[i], strpbrk(addrs[i], ", \t") ? "; one at a time" : "");
             return -EINVAL;
         }
         a->naddrs++;

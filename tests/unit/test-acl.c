@@ -127,6 +127,8 @@ test_refused_text(void)
         CU_ASSERT(err[0] != '\0');
         acl_put(a);
     }
+    CU_ASSERT_PTR_NULL(make("10.0.0.1 10.0.0.2", NULL));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err, "one at a time"));
     CU_ASSERT_PTR_NULL(make(NULL, "a b"));
 }
 
