@@ -527,7 +527,7 @@ log_success(const struct conn *c)
     const struct login *l = c->login;
     const uint8_t *i = l->res.isid;
     log_event(LL_INFO, LA_LOGIN,
-              "login peer=%s initiator=%s target=%s isid=%02x%02x%02x%02x%02x%02x tsih=%04x "
+              "login peer=%s initiator=%s target=%s isid=%02x%02x%02x%02x%02x%02x tsih=%u "
               "cid=%u digests=%s,%s",
               c->peer_text, LOG_ESC(l->res.initiator),
               l->res.node ? l->res.node->name : "(discovery)", i[0], i[1], i[2], i[3], i[4], i[5],
