@@ -3,14 +3,17 @@
 stores.  Each row starts its own daemon, which must end with status 0 and without a sanitizer
 report."""
 
+import contextlib
 import os
 import re
 import socket
+import tempfile
 import time
 
 from harness import (BLK, Closed, DISK, IQN, Lun, MIB, OTHER, P, SOLICITED, Silent, Skip, Target,
                      default_targets, row, scsi, status_of, text, write_waiting)
 from lib.evtgt import Daemon, Failed, free_port
+from lib.iscsi import fresh_isid
 
 OWN_DAEMON = True
 
@@ -549,3 +552,133 @@ def failed_flush_is_sticky(env):
                     "%02x: status %02x %s" % (cdb[0], t.status, t.where())
         b.run(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()  # promises nothing
         a.run(bytes((0x1b, 0, 0, 0, 4, 0)), lun=0).good()
+
+
+@contextlib.contextmanager
+def gated(env):
+    """A daemon whose unit holds writes, beyond cancelling, while the file `gate` exists."""
+    with tempfile.TemporaryDirectory(prefix="evtgt-gate-") as where:
+        gate = os.path.join(where, "gate")
+        layer = "layer delay:stuck=1,op=write,when=" + gate
+        with env.with_daemon([Target("disk", [disk(opts=[layer])])]):
+            try:
+                yield gate
+            finally:
+                if os.path.exists(gate):
+                    os.unlink(gate)
+
+
+def shut(gate):
+    with open(gate, "w"):
+        time.sleep(0.2)  # the layer looks now and then
+
+
+@row("OR-01", "RFC7143 4.2.3", "a write of a dead session that the store still has: newer "
+     "commands on its blocks wait for it, others do not")
+def orphan_holds_its_blocks(env):
+    with gated(env) as gate:
+        isid = fresh_isid()
+        old = env.session(isid=isid)
+        old.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        shut(gate)
+        old.start(scsi.write10(8, 8), write=b"\x11" * 8 * BLK, lun=0)
+        old.quiet(0.3)
+        new = env.session(isid=isid)  # reinstates: the old session is dead
+        new.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        t = new.start(scsi.read10(15, 2), read=2 * BLK, lun=0)
+        new.quiet(0.5)  # reads are not held by the layer, but by the orphan
+        new.run(scsi.read10(16, 8), read=8 * BLK, lun=0).good()
+        new.run(scsi.read10(0, 8), read=8 * BLK, lun=0).good()
+        assert not t.done
+        os.unlink(gate)
+        new.wait(t).good()
+        assert bytes(t.data) == b"\x11" * BLK + bytes(BLK), "the orphan has not landed before"
+
+
+@row("OR-02", "SAM-5 7.2, RFC7143 11.6.1", "ABORT TASK, ABORT TASK SET and LOGICAL UNIT RESET of a "
+     "write that the store still has are answered when it can land no more")
+def function_waits_for_store(env):
+    with gated(env) as gate:
+        s = env.session()
+        s.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        for function in (1, 2, 5):
+            shut(gate)
+            t = s.start(scsi.write10(0, 8), write=b"\x22" * 8 * BLK, lun=0)
+            s.quiet(0.2)
+            p = s.tmf_pdu(function, lun=0, rtt=t.itt if function == 1 else P.NONE,
+                          ref_cmd_sn=t.pdu.cmd_sn)
+            s.send(p)
+            s.quiet(0.4)
+            os.unlink(gate)
+            assert s.expect(P.TMF_RSP, p.itt).response == 0
+            s.tasks.clear()
+            s.run_ua(scsi.write10(0, 8), write=b"\x33" * 8 * BLK, lun=0).good()
+            t = s.run(scsi.read10(0, 8), read=8 * BLK, lun=0).good()
+            assert bytes(t.data) == b"\x33" * 8 * BLK, "function %d: the old write landed" % function
+
+
+@row("OR-03", "SAM-5 6.3.3", "a LOGICAL UNIT RESET waits for the writes of other sessions, on "
+     "whatever worker, and says so to each of them")
+def reset_waits_for_others(env):
+    with gated(env) as gate:
+        ss = [env.session() for _ in range(4)]
+        for s in ss:
+            s.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        shut(gate)
+        for i, s in enumerate(ss[1:]):
+            s.start(scsi.write10(8 * i, 8), write=b"\x44" * 8 * BLK, lun=0)
+        ss[1].quiet(0.3)
+        p = ss[0].tmf_pdu(5, lun=0)
+        ss[0].send(p)
+        ss[0].quiet(0.4)
+        os.unlink(gate)
+        assert ss[0].expect(P.TMF_RSP, p.itt).response == 0
+        for s in ss[1:]:
+            s.tasks.clear()
+            s.quiet(0.1)  # no status for what was aborted
+            s.run(scsi.TEST_UNIT_READY, lun=0).check(6, 0x29)
+
+
+@row("RS-01", "SPC-2 7.21, 7.5", "RESERVE(6) of a session that ends, or is reinstated, or of a LUN "
+     "that is reset, holds nobody off any more")
+def reservation_ends_with_session(env):
+    with env.with_daemon([Target("disk", [disk()])]):
+        isid = fresh_isid()
+        b = env.session()
+        b.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        for how in ("close", "reset", "logout", "reinstate", "lun reset"):
+            a = env.session(isid=isid)
+            a.run_ua(scsi.RESERVE6, lun=0).good()
+            b.run_ua(scsi.write10(0, 1), write=bytes(BLK), lun=0)
+            t = b.run(scsi.TEST_UNIT_READY, lun=0)
+            assert t.status == 0x18, "%s: status %02x, not RESERVATION CONFLICT" % (how, t.status)
+            if how == "close":
+                a.conn.close()
+            elif how == "reset":
+                a.conn.reset()
+            elif how == "logout":
+                a.logout()
+            elif how == "reinstate":
+                env.session(isid=isid)
+            else:
+                assert b.tmf(5, lun=0) == 0
+            deadline = time.monotonic() + 5
+            while b.run_ua(scsi.TEST_UNIT_READY, lun=0).status and time.monotonic() < deadline:
+                time.sleep(0.02)
+            b.run_ua(scsi.write10(0, 1), write=bytes(BLK), lun=0).good()
+
+
+@row("RS-02", "SPC-4 6.16", "PREVENT ALLOW MEDIUM REMOVAL of a session that ends prevents nothing "
+     "any more; of two, the other still does")
+def prevent_ends_with_session(env):
+    prevent, eject = bytes((0x1E, 0, 0, 0, 1, 0)), bytes((0x1B, 0, 0, 0, 2, 0))
+    with env.with_daemon([Target("disk", [disk(opts=["removable on"])])]):
+        a, b, c = env.session(), env.session(), env.session()
+        for s in (a, b, a):
+            s.run_ua(prevent, lun=0).good()
+        c.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        c.run(eject, lun=0).check(5, 0x53, 2)
+        a.logout()
+        c.run(eject, lun=0).check(5, 0x53, 2)
+        b.logout()
+        c.run(eject, lun=0).good()
