@@ -214,6 +214,9 @@ read_conf(void)
     if (!d.conf) {
         fprintf(stderr, "evtgtd: %u error%s in the configuration%s\n", r->nerrors,
                 r->nerrors == 1 ? "" : "s", d.o.test_only ? "" : "; nothing was started");
+        if (access(d.o.conf_path, F_OK) < 0)
+            fputs("evtgtd: -c names another file; evtgt.conf(5) shows how one is written\n",
+                  stderr);
         exit(1);
     }
     if (d.o.test_only) {

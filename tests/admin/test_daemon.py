@@ -56,7 +56,8 @@ def test_check_only(settings):
         out = run(settings, "-f", "-c", d.conf, "--state-dir", d.path("state"))
         assert out.returncode == 1 and not os.path.exists(d.path("state")), "a bad file was used"
         out = run(settings, "-t", "-c", d.path("none"))
-        assert out.returncode == 1 and "cannot read" in out.stderr
+        assert out.returncode == 1 and "cannot read" in out.stderr, out
+        assert "-c names another" in out.stderr, out
     finally:
         d.cleanup()
 
