@@ -266,7 +266,6 @@ lun_reset_state(struct lun *lun)
     list_each(it, &lun->nexuses) {
         struct nexus *nx = container_of(it, struct nexus, on_lun);
         nx->prevent = false;
-        ua_set(nx, UA_LUN_RESET); /* SAM-5 6.3.3: every I_T nexus, who asked for it too */
     }
     mode_publish(lun, &lun->saved);
     pthread_mutex_unlock(&lun->lock);

@@ -329,7 +329,7 @@ void lun_conf_copy(struct lun *lun, struct lun_conf *out);
 void mode_load(struct lun *lun);
 void mode_abandon(struct scsi_cmd *cmd); /* a MODE SELECT parked with PARK_PERSIST is aborted */
 void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
-/* What LUN RESET does to shared state; UA to every nexus. True: the write cache was on and is off
+/* What LUN RESET does to shared state. True: the write cache was on and is off
  * now, and what it holds must go to the medium before the function is answered. */
 bool lun_reset_state(struct lun *lun);
 /* PREVENT and RESERVE of a nexus end; lock held. */

@@ -116,22 +116,35 @@ own_nexuses(struct lun *lun, const struct worker *w, struct nexus ***out)
     return n;
 }
 
+/* What a nexus has is aborted before it can be told of the reset, on its own worker and in one go:
+ * who sees 29/03 takes everything older for gone (SAM-5 6.3.3), so nothing older may be answered,
+ * or written, after it. */
+static void
+visit(struct worker *w, struct tmf_job *job, struct lun *lun)
+{
+    struct nexus **nx;
+    unsigned n = own_nexuses(lun, w, &nx);
+
+    for (unsigned i = 0; i < n; i++) {
+        abort_list(job, &nx[i]->tasks);
+        ua_set(nx[i], UA_LUN_RESET); /* every I_T nexus, who asked for it too */
+    }
+    free(nx);
+}
+
 static void
 on_visit(struct worker *w, void *arg)
 {
     struct tmf_visit *v = arg;
-    struct nexus **nx;
-    unsigned n = own_nexuses(v->lun, w, &nx);
 
-    for (unsigned i = 0; i < n; i++)
-        abort_list(v->job, &nx[i]->tasks);
-    free(nx);
+    visit(w, v->job, v->lun);
     lun_put(v->lun);
     job_put(v->job);
     free(v);
 }
 
-/* One message to each worker that has a nexus of the unit. */
+/* One message to each other worker that has a nexus of the unit; here at once, so that what its
+ * initiator sends after the function is not taken for older. */
 static void
 visit_workers(struct tmf_job *job, struct lun *lun)
 {
@@ -152,6 +165,10 @@ visit_workers(struct tmf_job *job, struct lun *lun)
     }
     pthread_mutex_unlock(&lun->lock);
     for (unsigned i = 0; i < n; i++) {
+        if (ws[i] == job->w) {
+            visit(job->w, job, lun);
+            continue;
+        }
         struct tmf_visit *v = xcalloc(1, sizeof *v);
         v->job = job;
         v->lun = lun_get(lun);

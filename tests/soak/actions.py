@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 
-from client import DEADLINE, MIB, calm, open_session
+from client import DEADLINE, MIB, Op, Step, open_session
 from lib import iscsi, scsi
 from lib import pdu as P
 from lib.iscsi import Closed, LoginFailed, Silent, text
@@ -61,8 +61,10 @@ def _abort_task(c):
     st = c.rng.choice(steps)
     sn = st.task.pdu.cmd_sn
     r = c.tmf(ABORT, rtt=st.task.itt, ref_cmd_sn=sn)
-    gone = st.outcome is not None
-    assert r == 0 or (r == 1 and gone), "ABORT TASK: response %d for %r" % (r, st)
+    assert r in (0, 1), "ABORT TASK: response %d for %r" % (r, st)
+    if r == 1 and st.outcome is None:
+        # Neither there nor answered: a reset by another session, and the next command must tell.
+        c.send(Op([Step("tur-reset", cdb=scsi.TEST_UNIT_READY)]))
     c.lose("abort", lambda o: o is st)
     c.reap()
 
@@ -168,7 +170,7 @@ def connection_reinstatement(phase, rng):
         old.tasks.clear()
         old.conn.close()
         c.reap()
-        calm(new, c.lun)
+        new.run_ua(scsi.TEST_UNIT_READY, lun=c.lun).good()
         c.count["reinstated"] += 1
     phase.client(rng).ask(closing(run))
 
@@ -238,7 +240,7 @@ def side_session(phase, target=None, name="side", lun=None, **kw):
         assert phase.may_refuse() and e.status >> 8 in (2, 3), "login refused: %04x" % e.status
         return None
     if lun is not None:
-        calm(s, lun)
+        s.run_ua(scsi.TEST_UNIT_READY, lun=lun).good()
     return s
 
 

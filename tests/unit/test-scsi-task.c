@@ -569,6 +569,33 @@ test_orphan_reset(void)
     fake_close(&f);
 }
 
+/* A reset takes effect before it returns: what the initiator sends next is not aborted with the
+ * rest but hears of the reset. */
+static void
+test_reset_at_once(void)
+{
+    struct fcmd x, next;
+    struct tmf m = {0};
+    open_gated("hang", "write");
+    struct itn *other = session(2);
+    fake_init(&f, &x, WRITE1(20), NULL, 0, buf[3], 512);
+    x.c.itn = other;
+    x.hold = true;
+    fake_submit(&x);
+    tmf_start(&m, f.itn, TMF_LOGICAL_UNIT_RESET, NULL);
+    CU_ASSERT(x.c.aborted);
+    fake_init(&f, &next, CDB(0, 0, 0, 0, 0, 0), NULL, 0, NULL, 0);
+    fake_submit(&next);
+    finish(&next);
+    CU_ASSERT_FALSE(next.c.aborted);
+    CU_ASSERT_EQUAL(next.c.status, SAM_CHECK);
+    CU_ASSERT_EQUAL(tmf_finish(&m), TMF_COMPLETE);
+    fake_wait(&f, &x);
+    fake_release(&x);
+    itn_free(other);
+    fake_close(&f);
+}
+
 /* Commands in all phases; the session's budget is whole again at once. */
 static void
 test_die(void)
@@ -735,6 +762,7 @@ main(void)
         {"reset of state", test_reset_state},
         {"writes of a dead session", test_orphan},
         {"reset waits for orphans", test_orphan_reset},
+        {"a reset takes effect at once", test_reset_at_once},
         {"death in each phase", test_die},
         {"a unit leaves", test_unmapped},
         {"RESERVE and RELEASE", test_reserve},

@@ -251,6 +251,60 @@ test_reset(void)
         call(i, close_session, &p[i]);
 }
 
+/* --- who hears of a reset has nothing older left --- */
+
+static atomic_uint reset_ran, looks, early;
+
+static void
+reset_and_tell(void *arg)
+{
+    start_reset(arg);
+    atomic_store(&reset_ran, 1);
+}
+
+/* Holds its worker until the reset ran on the other one: its own commands are not aborted yet. */
+static void
+look_early(struct worker *w, void *arg)
+{
+    struct peer *p = arg;
+    (void)w;
+    atomic_store(&looks, 1);
+    while (atomic_load(&reset_ran) == 0)
+        usleep(200);
+    bool aborted = p->cmds[0] != NULL && p->cmds[0]->c.aborted;
+    if (atomic_load(&itn_nexus(p->itn, 0)->ua) != 0 && !aborted)
+        atomic_store(&early, 1);
+}
+
+static void
+test_reset_order(void)
+{
+    static struct peer p[NW];
+
+    memset(p, 0, sizeof p);
+    atomic_store(&reset_ran, 0);
+    atomic_store(&looks, 0);
+    atomic_store(&early, 0);
+    gate_shut();
+    for (unsigned i = 0; i < NW; i++) {
+        p[i].id = i;
+        call(i, open_session, &p[i]);
+    }
+    call(1, start_write, &p[1]);
+    for (int n = 0; n < 1000 && atomic_load(&p[1].io) == 0; n++)
+        call(1, look_io, &p[1]);
+    worker_post(ws[1], look_early, &p[1]);
+    CU_ASSERT(wait_for(&looks, 1));
+    call(0, reset_and_tell, &p[0]);
+    unlink(gate);
+    CU_ASSERT(wait_for(&p[0].tmf_done, 1));
+    CU_ASSERT_EQUAL(atomic_load(&early), 0);
+    CU_ASSERT_EQUAL(atomic_load(&p[1].aborted), 1);
+    call(1, take_ua, &p[1]);
+    for (unsigned i = 0; i < NW; i++)
+        call(i, close_session, &p[i]);
+}
+
 /* --- a dead session's write on one worker, a live command on the other --- */
 
 static void
@@ -429,6 +483,7 @@ main(void)
 {
     static const struct unit_test tests[] = {
         {"LUN RESET over two workers", test_reset},
+        {"commands end before their session hears of a reset", test_reset_order},
         {"a dead session's write on another worker", test_orphans},
         {"storm", test_storm},
     };
