@@ -22,6 +22,7 @@ budget_init(struct budget *b, struct budget *parent, struct worker *w, uint64_t 
     b->parent = parent;
     b->w = w;
     b->limit = limit;
+    b->reserve = 0;
     atomic_init(&b->used, 0);
     list_init(&b->waiters);
     list_init(&b->blocked);
@@ -39,23 +40,23 @@ budget_fini(struct budget *b)
 }
 
 static bool
-level_fits(const struct budget *l, uint64_t used, uint64_t bytes)
+level_fits(uint64_t limit, uint64_t used, uint64_t bytes)
 {
-    return used == 0 || (used <= l->limit && bytes <= l->limit - used);
+    return used == 0 || (used <= limit && bytes <= limit - used);
 }
 
 static bool
-level_take(struct budget *l, uint64_t bytes)
+level_take(struct budget *l, uint64_t bytes, uint64_t limit)
 {
     uint_fast64_t used = atomic_load_explicit(&l->used, memory_order_relaxed);
     if (l->w) {
-        if (!level_fits(l, used, bytes))
+        if (!level_fits(limit, used, bytes))
             return false;
         atomic_store_explicit(&l->used, used + bytes, memory_order_relaxed);
         return true;
     }
     do {
-        if (!level_fits(l, used, bytes))
+        if (!level_fits(limit, used, bytes))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&l->used, &used, used + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -76,12 +77,19 @@ level_give(struct budget *l, uint64_t bytes)
         log_abort("budget given more than was taken");
 }
 
+static bool
+holds_nothing(const struct budget *b)
+{
+    return atomic_load_explicit(&b->used, memory_order_relaxed) == 0;
+}
+
 /* Bytes of b and every level above, or nothing and the level that lacks them. */
 static struct budget *
 chain_take(struct budget *b, uint64_t bytes)
 {
+    bool first = holds_nothing(b);
     for (struct budget *l = b; l; l = l->parent) {
-        if (level_take(l, bytes))
+        if (level_take(l, bytes, first && l != b ? l->limit + l->reserve : l->limit))
             continue;
         for (struct budget *k = b; k != l; k = k->parent)
             level_give(k, bytes);
@@ -187,12 +195,34 @@ must_queue(const struct budget *b)
     return false;
 }
 
+/* May b overtake those who wait at the levels above? */
+static bool
+is_owed_first(const struct budget *b)
+{
+    return b->parent && b->parent->reserve > 0 && holds_nothing(b) && list_is_empty(&b->waiters);
+}
+
 bool
 budget_take(struct budget *b, uint64_t bytes)
 {
     if (b->w)
         worker_assert_owner(b->w);
-    return !must_queue(b) && !chain_take(b, bytes);
+    bool in_turn = !must_queue(b) || is_owed_first(b);
+    return in_turn && !chain_take(b, bytes);
+}
+
+/* All that b held has come back while its waiters stand behind others at a full level above. */
+static void
+serve_first(struct budget *b)
+{
+    if (!holds_nothing(b) || list_is_empty(&b->waiters) || !b->blocked_on)
+        return;
+    struct budget_wait *bw = first_waiter(b);
+    if (chain_take(b, bw->bytes))
+        return;
+    grant(b->w, bw);
+    if (list_is_empty(&b->waiters))
+        unblock(b); /* else still blocked on the same, until found otherwise */
 }
 
 void
@@ -207,6 +237,8 @@ budget_give(struct budget *b, uint64_t bytes)
     for (struct budget *l = b; l && l->w; l = l->parent)
         kick(l);
     serve_blocked(&b->w->budget_retry);
+    if (b->parent && b->parent->reserve > 0)
+        serve_first(b);
 }
 
 void
@@ -287,6 +319,7 @@ budget_worker_init(struct worker *w)
     deferred_init(&w->budget_deferred, on_granted);
     worker_timer_init(&w->budget_timer, w, on_retry);
     budget_init(&w->budget, w->opts.parent, w, w->opts.mem_bytes);
+    w->budget.reserve = w->opts.mem_reserve;
 }
 
 void

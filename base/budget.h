@@ -20,6 +20,7 @@ struct budget {
     struct budget *parent; /* or NULL */
     struct worker *w;      /* owner; NULL: shared (atomic) */
     uint64_t limit;        /* bytes */
+    uint64_t reserve;      /* bytes beyond the limit, for children that hold nothing; 0 at first */
     atomic_uint_fast64_t used;
     struct list waiters; /* struct budget_wait, owner's thread */
     /* private; owned levels */
@@ -40,7 +41,9 @@ void budget_fini(struct budget *b);
 
 /* All of `bytes` from b and every parent, or nothing and false. A single request larger than a
  * limit is granted when that level is otherwise unused (it could never be served else). Does not
- * overtake waiters. */
+ * overtake waiters; but who holds nothing and waits for nothing is served from the parents'
+ * reserves when their limits are reached, before those who hold something: peers that take what
+ * they asked for never can stop nobody else. */
 bool budget_take(struct budget *b, uint64_t bytes);
 void budget_give(struct budget *b, uint64_t bytes);
 

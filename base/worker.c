@@ -225,8 +225,10 @@ worker_alloc(const struct worker_opts *opts, enum worker_kind kind)
     w->id = opts->id;
     w->kind = kind;
     w->opts = *opts;
-    if (w->opts.mem_bytes == 0)
+    if (w->opts.mem_bytes == 0) {
         w->opts.mem_bytes = DEFAULT_MEM;
+        w->opts.mem_reserve = DEFAULT_MEM / 2;
+    }
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->cond, NULL);
     list_init(&w->msgs);

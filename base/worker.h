@@ -37,7 +37,8 @@ struct worker_opts {
     unsigned id; /* 0.. for workers; ignored by worker_main_init */
     enum disk_engine engine;
     unsigned ring_entries; /* 0: 256 */
-    uint64_t mem_bytes;    /* budget of this worker; 0: 256 MiB */
+    uint64_t mem_bytes;    /* budget of this worker; 0: 256 MiB, and half as much in reserve */
+    uint64_t mem_reserve;  /* with mem_bytes: see budget.h */
     struct budget *parent; /* the daemon's budget, or NULL */
 };
 

@@ -284,12 +284,55 @@ test_shared_threads(void)
     budget_fini(&daemon_budget);
 }
 
+/* Sessions whose peers never take what they asked for fill the worker: one that holds nothing
+ * still gets its first bytes, from the reserve, and again when it has given them back. */
+static void
+test_reserve(void)
+{
+    struct budget hog, good, third;
+    struct waiter hogs = {0}, a = {0}, b = {0}, c = {0};
+    start(1000, 10000);
+    worker_budget(w)->reserve = 500;
+    budget_init(&hog, worker_budget(w), w, 5000);
+    budget_init(&good, worker_budget(w), w, 600);
+    budget_init(&third, worker_budget(w), w, 600);
+    CU_ASSERT_TRUE(budget_take(&hog, 900));
+    CU_ASSERT_FALSE(budget_take(&hog, 200)); /* it holds something: no reserve for it */
+    wait_for(&hog, &hogs, 'h', 200);
+    CU_ASSERT_TRUE(budget_take(&good, 300)); /* past the one that waits */
+    CU_ASSERT_FALSE(budget_take(&good, 100));
+    wait_for(&good, &a, 'a', 300);
+    wait_for(&good, &b, 'b', 100);
+    CU_ASSERT_FALSE(budget_take(&third, 400)); /* the reserve has an end, too */
+    wait_for(&third, &c, 'c', 400);
+    worker_turn(w, false);
+    CU_ASSERT_STRING_EQUAL(ran, "");
+    budget_give(&good, 300); /* holds nothing now: its turn before the hog's */
+    worker_turn(w, false);
+    CU_ASSERT_STRING_EQUAL(ran, "a");
+    budget_give(&good, 300);
+    worker_turn(w, false);
+    CU_ASSERT_STRING_EQUAL(ran, "ab");
+    budget_give(&hog, 900);
+    worker_turn(w, false);
+    CU_ASSERT_EQUAL(strlen(ran), 4); /* nobody is left waiting */
+    CU_ASSERT_EQUAL(worker_budget(w)->used, 100 + 200 + 400);
+    budget_give(&good, 100);
+    budget_give(&hog, 200);
+    budget_give(&third, 400);
+    budget_fini(&hog);
+    budget_fini(&good);
+    budget_fini(&third);
+    finish();
+}
+
 int
 main(void)
 {
     static const struct unit_test tests[] = {
         {"every level or none", test_hierarchy},
         {"more than the limit when unused", test_larger_than_limit},
+        {"a reserve for who holds nothing", test_reserve},
         {"waiters in order, not overtaken", test_order},
         {"waiting for what is there", test_wait_when_there},
         {"cancel", test_cancel},

@@ -682,3 +682,27 @@ def prevent_ends_with_session(env):
         c.run(eject, lun=0).check(5, 0x53, 2)
         b.logout()
         c.run(eject, lun=0).good()
+
+
+@row("H-45", "7.5", "peers that never take the data they asked for, more of them than memory: "
+     "others are served", 60)
+def crowd_that_never_reads(env):
+    with env.with_daemon([Target("disk", [disk(size=32 * MIB)])]):
+        crowd = []
+        for _ in range(60):  # 60 sessions of 16 MiB; a worker has 256 MiB
+            s = env.session(settle=False, rcvbuf=4096, MaxRecvDataSegmentLength=1 << 20)
+            s.run_ua(scsi.TEST_UNIT_READY, lun=0)
+            for i in range(24):
+                s.start(scsi.read10(0, 2048), read=MIB, lun=0)
+            crowd.append(s)
+        time.sleep(0.5)
+        for _ in range(3):
+            s = env.session(settle=False)
+            s.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+            for i in range(4):
+                data = bytes((i + 1,)) * 64 * BLK
+                s.run(scsi.write10(64 * i, 64), write=data, lun=0).good()
+                t = s.run(scsi.read10(64 * i, 64), read=64 * BLK, lun=0).good()
+                assert bytes(t.data) == data
+        for s in crowd:
+            s.conn.reset()
