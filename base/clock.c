@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static atomic_bool fake_on;
@@ -39,6 +41,23 @@ clock_deadline(struct timespec *ts, unsigned ms)
         ts->tv_sec++;
         ts->tv_nsec -= 1000000000;
     }
+}
+
+size_t
+clock_stamp(char *buf, size_t size)
+{
+    struct timespec ts;
+    struct tm tm;
+    char ms[8];
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    (void)gmtime_r(&ts.tv_sec, &tm);
+    size_t n = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    int k = snprintf(ms, sizeof ms, ".%03uZ", (unsigned)(ts.tv_nsec / 1000000) % 1000u);
+    if (n == 0 || n + (size_t)k >= size)
+        return 0;
+    memcpy(buf + n, ms, (size_t)k + 1);
+    return n + (size_t)k;
 }
 
 void

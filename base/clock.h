@@ -7,6 +7,7 @@
 #define BASE_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 uint64_t clock_ms(void);
@@ -15,6 +16,10 @@ uint64_t clock_us(void);
 struct timespec;
 /* The moment `ms` from now as pthread_cond_timedwait takes it; never faked. */
 void clock_deadline(struct timespec *ts, unsigned ms);
+
+/* The wall clock for people, "2026-11-30T15:04:05.678Z", into buf (25 bytes are enough); never
+ * faked. Returns the length. */
+size_t clock_stamp(char *buf, size_t size);
 
 /* Blocks the calling thread for real time: helper threads and main before its loop only. */
 void clock_pause_ms(unsigned ms);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -30,8 +31,29 @@ static const char *const area_names[LA_COUNT] = {
     [LA_SCSI] = "scsi",     [LA_BACKEND] = "backend", [LA_WORKER] = "worker",
 };
 
-static bool use_syslog; /* set before threads */
+/* Set before threads. */
+static bool use_syslog;
+static enum { FORM_PLAIN, FORM_FILE, FORM_JOURNAL } form;
+
 static atomic_uint debug_mask;
+
+/* What adds the time: a terminal has somebody before it, the journal does it itself, a file not. */
+static void
+find_form(void)
+{
+    const char *js = getenv("JOURNAL_STREAM"); /* "device:inode" of the stream to the journal */
+    char here[64];
+    struct stat st;
+
+    form = FORM_PLAIN;
+    if (fstat(STDERR_FILENO, &st) < 0)
+        return;
+    snprintf(here, sizeof here, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    if (S_ISREG(st.st_mode))
+        form = FORM_FILE;
+    else if (js && strcmp(js, here) == 0)
+        form = FORM_JOURNAL;
+}
 
 void
 log_open(const char *ident, bool to_syslog)
@@ -41,6 +63,7 @@ log_open(const char *ident, bool to_syslog)
     if (use_syslog)
         closelog();
     use_syslog = to_syslog;
+    find_form();
     if (to_syslog)
         openlog(name, LOG_PID | LOG_NDELAY, LOG_DAEMON);
 }
@@ -82,6 +105,19 @@ log_debug_on(enum log_area area)
     return (atomic_load_explicit(&debug_mask, memory_order_relaxed) >> area & 1u) != 0;
 }
 
+static size_t
+prefix(char *line, size_t size, enum log_level level)
+{
+    if (form == FORM_JOURNAL) {
+        int n = snprintf(line, size, "<%d>", level_prio[level]);
+        return n > 0 ? (size_t)n : 0;
+    }
+    size_t n = form == FORM_FILE ? clock_stamp(line, size - 1) : 0;
+    if (n > 0)
+        line[n++] = ' ';
+    return n;
+}
+
 static void line_write(enum log_level level, enum log_area area, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
@@ -90,8 +126,11 @@ line_write(enum log_level level, enum log_area area, const char *fmt, va_list ap
 {
     char line[LINE_MAX_BYTES];
     int saved = errno;
-    int head = snprintf(line, sizeof line, "%s %s: ", level_names[level], area_names[area]);
-    size_t len = head > 0 ? (size_t)head : 0;
+    size_t len = use_syslog ? 0 : prefix(line, sizeof line, level);
+    int head =
+        snprintf(line + len, sizeof line - len, "%s %s: ", level_names[level], area_names[area]);
+    if (head > 0)
+        len += (size_t)head;
     int body = vsnprintf(line + len, sizeof line - len, fmt, ap);
     if (body > 0)
         len += (size_t)body;

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -127,6 +129,53 @@ test_line(void)
     CU_ASSERT_EQUAL(strcmp(out + strlen(out) - 4, "...\n"), 0);
 }
 
+static void
+emit_one(void)
+{
+    log_open("test", false);
+    log_event(LL_WARN, LA_NET, "event n=%d", 7);
+}
+
+/* A file gets the time, the journal the priority, a pipe neither. */
+static void
+test_sinks(void)
+{
+    char out[256], path[] = "/tmp/evtgt-log-XXXXXX", stream[64];
+    struct stat st;
+    int saved = dup(STDERR_FILENO), fd = mkstemp(path);
+
+    CU_ASSERT_FATAL(fd >= 0 && saved >= 0);
+    dup2(fd, STDERR_FILENO);
+    emit_one();
+    dup2(saved, STDERR_FILENO);
+    ssize_t n = pread(fd, out, sizeof out - 1, 0);
+    out[n > 0 ? n : 0] = '\0';
+    unlink(path);
+    close(fd);
+    CU_ASSERT_EQUAL(strcspn(out, "T"), 10);
+    CU_ASSERT_STRING_EQUAL(out + 23, "Z warn net: event n=7\n");
+
+    capture(emit_one, out, sizeof out);
+    CU_ASSERT_STRING_EQUAL(out, "warn net: event n=7\n");
+
+    int fds[2];
+    CU_ASSERT_EQUAL_FATAL(pipe(fds), 0);
+    CU_ASSERT_EQUAL_FATAL(fstat(fds[1], &st), 0);
+    snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    dup2(fds[1], STDERR_FILENO);
+    emit_one();
+    dup2(saved, STDERR_FILENO);
+    unsetenv("JOURNAL_STREAM");
+    n = read(fds[0], out, sizeof out - 1);
+    out[n > 0 ? n : 0] = '\0';
+    CU_ASSERT_STRING_EQUAL(out, "<4>warn net: event n=7\n");
+    close(fds[0]);
+    close(fds[1]);
+    close(saved);
+    capture(emit_one, out, sizeof out); /* as it was */
+}
+
 static void *
 count_on_thread(void *arg)
 {
@@ -166,6 +215,7 @@ main(void)
         {"rate", test_rate},
         {"areas", test_areas},
         {"one line an event", test_line},
+        {"sinks", test_sinks},
         {"counters", test_counters},
     };
     return UNIT_RUN("log", tests);
