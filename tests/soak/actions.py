@@ -170,7 +170,7 @@ def connection_reinstatement(phase, rng):
         old.tasks.clear()
         old.conn.close()
         c.reap()
-        new.run_ua(scsi.TEST_UNIT_READY, lun=c.lun).good()
+        c.is_ready(new)
         c.count["reinstated"] += 1
     phase.client(rng).ask(closing(run))
 
@@ -388,6 +388,54 @@ def lun_added_grown_removed(phase, rng):
         os.unlink(path)
         if s is not None:
             s.conn.close()
+
+
+@action(3)
+def lun_under_load_grows(phase, rng):
+    lun = phase.luns[rng.randrange(2)]
+    if lun.kind == "block":
+        raise Skip()
+    with phase.lock:
+        os.truncate(lun.where, os.path.getsize(lun.where) + MIB)
+
+
+@action(2)
+def lun_under_load_removed_and_back(phase, rng):
+    """Its commands go without an answer, but none may land after the new unit's."""
+    lun = phase.luns[rng.randrange(2)]
+    with phase.side_lock:
+        for c in phase.clients:
+            if c.lun == lun.lun:
+                c.may_vanish = time.monotonic() + DEADLINE
+        adm(phase, "--op", "delete", "--mode", "lu", "--tid", 1, "--lun", lun.lun, "--force")
+        args = ["--op", "new", "--mode", "lu", "--tid", 1, "--lun", lun.lun, "-b", lun.where]
+        args += ["--params", ",".join(opt.replace(" ", "=", 1) for opt in lun.opts)]
+        if lun.kind == "block":
+            args += ["--bstype", "blockio"]
+        # Refused while the old unit's last writes are with the kernel.
+        end = time.monotonic() + DEADLINE
+        while (out := adm(phase, *args, check=False)).returncode:
+            assert time.monotonic() < end, "LUN %d does not come back: %s" % (lun.lun, out.stderr)
+            time.sleep(0.05)
+
+
+@action(1)
+def daemon_restarted(phase, rng):
+    """It ends or is killed; what was answered is there afterwards."""
+    if phase.picks["generator"] == "yes" or not phase.alone():
+        raise Skip()
+    try:
+        with phase.restless():
+            if rng.random() < 0.5:
+                phase.d.terminate()
+                status = phase.d.wait(DEADLINE)
+                assert status == 0, "exit status %d: %s" % (status, phase.d.tail())
+            else:
+                phase.d.kill()
+            phase.d.start()
+            phase.stuck_left = phase.stuck_max
+    finally:
+        phase.together()
 
 
 @action(2)

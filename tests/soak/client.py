@@ -135,6 +135,7 @@ class Client:
         self.others = {}          # ITT of a NOP-Out or task management request: its answer
         self.stopping = threading.Event()
         self.may_close = 0        # monotonic time until which the target may close without a word
+        self.may_vanish = 0       # the same for the LUN
         self.failed = None
         self.trace = collections.deque(maxlen=60)
         self.depth = 1
@@ -236,14 +237,17 @@ class Client:
             self.count["busy"] += 1
         elif t.status == 2:
             key, asc, ascq = sense_of(t)
+            gone = key == 5 and asc == 0x25 and time.monotonic() < self.may_vanish
             if key == 0xE and st.kind in ("verify-wrong", "caw-wrong"):
                 st.outcome = "good"
             else:
-                assert key == 6 and asc in (0x29, 0x2A, 0x3F), \
+                assert gone or key == 6 and asc in (0x28, 0x29, 0x2A, 0x3F), \
                     "sense %x/%02x/%02x for %r" % (key, asc, ascq, st)
                 st.outcome = "not"
                 self.count["ua"] += 1
-                if asc == 0x29:  # a reset: what was sent before is gone and has no answer
+                if gone:
+                    time.sleep(0.01)
+                if gone or asc == 0x29:  # what was sent before is gone and has no answer
                     self.lose("reset", lambda o: iscsi.sn_lt(o.task.pdu.cmd_sn, t.pdu.cmd_sn))
         else:
             raise AssertionError("status %02x for %r" % (t.status, st))
@@ -336,7 +340,9 @@ class Client:
                 new = open_session(self.addr, self.target, initiator=self.initiator,
                                    isid=self.isid, cid=self.rng.randrange(4),
                                    **(self.keys(self.rng) if self.keys else {}))
-                new.run_ua(scsi.TEST_UNIT_READY, lun=self.lun).good()
+                if not self.is_ready(new):
+                    new.conn.close()
+                    continue
                 t = new.run_ua(scsi.compare_and_write(0, 0), lun=self.lun)
                 self.has_caw = t.status == 0
                 return new
@@ -349,6 +355,14 @@ class Client:
                     raise
                 self.count["closed"] += 1
             time.sleep(0.05)
+
+    def is_ready(self, s):
+        t = s.run_ua(scsi.TEST_UNIT_READY, lun=self.lun)
+        if t.status == 2 and time.monotonic() < self.may_vanish and sense_of(t)[:2] == (5, 0x25):
+            time.sleep(0.05)
+            return False
+        t.good()
+        return True
 
     # -- what to do next
     def size(self):
