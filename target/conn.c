@@ -208,6 +208,27 @@ start_login_timer(struct conn *c)
     worker_timer_start_ms(&c->timer, c->login_due_ms > now ? c->login_due_ms - now : 0);
 }
 
+/* Too many are before full feature phase: the one that has been so for the longest makes room, so
+ * that peers which never log in cannot keep out those that do. */
+static void
+drop_oldest_half_open(void)
+{
+    static _Thread_local struct log_rate rate;
+    uint32_t suppressed = 0;
+    list_each(it, &here->conns) {
+        struct conn *c = container_of(it, struct conn, on_worker);
+        if (!c->half_open || c->closing)
+            continue;
+        if (log_rate_ok(&rate, &suppressed))
+            log_event(LL_WARN, LA_NET,
+                      "conn-dropped peer=%s why=\"too many before login\" suppressed=%u",
+                      c->peer_text, (unsigned)suppressed);
+        counter_add(CT_CONN_REFUSED, 1);
+        conn_close(c, "too many before login", false);
+        return;
+    }
+}
+
 void
 conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
             const struct sockaddr_storage *local)
@@ -215,8 +236,9 @@ conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
     worker_assert_owner(w);
     counter_add(CT_CONN_ACCEPTED, 1);
     struct conn *c = xcalloc(1, sizeof *c);
-    int err = conn_half_open() >= tgt_opts.max_half_open ? -EAGAIN : xp_plain_init(&c->xp, fd);
-    if (err < 0) {
+    if (conn_half_open() >= tgt_opts.max_half_open)
+        drop_oldest_half_open();
+    if (xp_plain_init(&c->xp, fd) < 0) {
         counter_add(CT_CONN_REFUSED, 1);
         close(fd);
         free(c);

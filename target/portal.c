@@ -111,10 +111,11 @@ hand_over(struct portal *p, int fd, const struct sockaddr_storage *peer)
     struct sockaddr_storage local = {0};
     socklen_t len = sizeof local;
     unsigned n = worker_count();
-    if (n == 0 || waiting >= tgt_opts.max_half_open ||
-        getsockname(fd, (struct sockaddr *)&local, &len) != 0) {
+    /* At max_half_open a worker drops its oldest for each new one (conn.c); here is the end. */
+    bool full = waiting >= 2 * tgt_opts.max_half_open;
+    if (n == 0 || full || getsockname(fd, (struct sockaddr *)&local, &len) != 0) {
         counter_add(CT_CONN_REFUSED, 1);
-        if (waiting >= tgt_opts.max_half_open)
+        if (full)
             complain(p, "connection refused, too many before login");
         (void)close(fd);
         return;

@@ -43,15 +43,16 @@ struct login;
 /* --- daemon-wide options; written by main before the workers start, or published by broadcast - */
 
 struct tgt_opts {
-    unsigned login_timeout_s;   /* 15: from accept to full feature phase */
-    unsigned max_half_open;     /* 512 connections before login, all portals */
-    unsigned max_sessions;      /* 4096 */
-    unsigned login_bytes_max;   /* 64 KiB of text in one login */
-    unsigned nop_interval_s;    /* 10; 0: off. per node overridable */
-    unsigned nop_count;         /* 3 unanswered pings (as tgt) */
-    unsigned shutdown_s;        /* 5: deadline for an orderly SIGTERM */
-    uint64_t sess_mem_bytes;    /* 16 MiB */
-    bool affine;                /* placement: all sessions of a target on one worker */
+    unsigned login_timeout_s; /* 15: from accept to full feature phase */
+    unsigned max_half_open;   /* 512 connections before login, all portals; a new one more
+                                 makes the worker drop its oldest; at twice as many it is refused */
+    unsigned max_sessions;    /* 4096 */
+    unsigned login_bytes_max; /* 64 KiB of text in one login */
+    unsigned nop_interval_s;  /* 10; 0: off. per node overridable */
+    unsigned nop_count;       /* 3 unanswered pings (as tgt) */
+    unsigned shutdown_s;      /* 5: deadline for an orderly SIGTERM */
+    uint64_t sess_mem_bytes;  /* 16 MiB */
+    bool affine;              /* placement: all sessions of a target on one worker */
 };
 extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
 
@@ -121,7 +122,8 @@ void keys_defaults(struct key_values *kv);
  * such limits, and a limit that is negotiated lower breaks nobody); or -EINVAL with a message. */
 int keys_set(struct key_values *kv, const char *name, const char *value, char *err, size_t errsize);
 /* For show and dump: name and value text of key i; false when the key is not settable. */
-bool keys_show(const struct key_values *kv, unsigned i, const char **name, char *value, size_t size);
+bool keys_show(const struct key_values *kv, unsigned i, const char **name, char *value,
+               size_t size);
 /* The table as Markdown, line by line, for the documentation. */
 void keys_dump(void (*line)(const char *s, void *arg), void *arg);
 
@@ -132,10 +134,10 @@ struct tgt_node {
     unsigned tid;
     char name[ISCSI_NAME_MAX + 1]; /* normalised */
     char alias[256];
-    uint16_t tpgt; /* 1 */
-    bool offline;  /* state offline: logins answered 03/01 */
+    uint16_t tpgt;                      /* 1 */
+    bool offline;                       /* state offline: logins answered 03/01 */
     unsigned nop_interval_s, nop_count; /* 0xffffffff: daemon's */
-    unsigned max_cmds; /* CmdSN window; MaxQueueCmd, default 128 */
+    unsigned max_cmds;                  /* CmdSN window; MaxQueueCmd, default 128 */
     struct key_values keys;
     struct acl *acl;
     struct lun_map *map;
@@ -158,7 +160,7 @@ struct tgt_node *node_get(struct tgt_node *n);
 void node_put(struct tgt_node *n);
 /* On a worker: the set published to it; borrowed until the next loop turn. */
 const struct node_set *node_set_here(void);
-void node_forget_here(void); /* the worker ends */
+void node_forget_here(void);                                              /* the worker ends */
 struct tgt_node *node_find(const struct node_set *set, const char *name); /* borrowed */
 /* Main: takes over `set`; every worker switches (sessions of removed or changed nodes are told:
  * sess_node_changed); then done(arg) on main and the old set is let go. */
@@ -206,14 +208,14 @@ struct xp {
 };
 struct xp_ops {
     const char *name;
-    int (*handshake)(struct xp *xp);                                  /* 0, -EAGAIN, -errno */
-    ssize_t (*read)(struct xp *xp, struct iovec *iov, int niov);      /* 0: end; -EAGAIN */
+    int (*handshake)(struct xp *xp);                             /* 0, -EAGAIN, -errno */
+    ssize_t (*read)(struct xp *xp, struct iovec *iov, int niov); /* 0: end; -EAGAIN */
     ssize_t (*writev)(struct xp *xp, const struct iovec *iov, int niov, bool more);
-    bool (*pending)(const struct xp *xp);   /* decrypted bytes that raise no event */
-    int (*wants)(const struct xp *xp);      /* EV_READ | EV_WRITE it needs beyond the caller's */
-    unsigned (*caps)(const struct xp *xp);  /* enum xp_caps */
+    bool (*pending)(const struct xp *xp);  /* decrypted bytes that raise no event */
+    int (*wants)(const struct xp *xp);     /* EV_READ | EV_WRITE it needs beyond the caller's */
+    unsigned (*caps)(const struct xp *xp); /* enum xp_caps */
     size_t (*record_size)(const struct xp *xp); /* 0: none */
-    void (*shutdown)(struct xp *xp);        /* orderly end of sending */
+    void (*shutdown)(struct xp *xp);            /* orderly end of sending */
     void (*close)(struct xp *xp);
     const char *(*peer_id)(const struct xp *xp); /* authenticated identity, or NULL */
 };
@@ -221,24 +223,24 @@ int xp_plain_init(struct xp *xp, int fd); /* owns fd; non-blocking, TCP_NODELAY 
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-enum conn_state { /* RFC 7143 8.1.3: the target's transitions T1..T18 as far as used */
-    CS_FREE,       /* S1 */
-    CS_XPT_UP,     /* S3: connected, no login yet */
-    CS_IN_LOGIN,   /* S4 */
-    CS_LOGGED_IN,  /* S5 */
-    CS_IN_LOGOUT,  /* S6 */
-    CS_LOGOUT_REQUESTED, /* S7 */
-    CS_CLEANUP,    /* S8: transport gone or dropped, being torn down */
+enum conn_state {              /* RFC 7143 8.1.3: the target's transitions T1..T18 as far as used */
+                  CS_FREE,     /* S1 */
+                  CS_XPT_UP,   /* S3: connected, no login yet */
+                  CS_IN_LOGIN, /* S4 */
+                  CS_LOGGED_IN,        /* S5 */
+                  CS_IN_LOGOUT,        /* S6 */
+                  CS_LOGOUT_REQUESTED, /* S7 */
+                  CS_CLEANUP,          /* S8: transport gone or dropped, being torn down */
 };
 
 enum conn_ev {
-    CE_ACCEPTED,      /* T3 */
-    CE_LOGIN_PDU,     /* T4: conn.c, at the first Login Request */
-    CE_LOGGED_IN,     /* T5: login.c, after it queued the final Login Response */
-    CE_LOGOUT_PDU,    /* T10, T18 */
-    CE_LOGOUT_ASKED,  /* T11, T14: Async Message sent */
-    CE_CLOSE,         /* T6, T7, T8, T13, T15..T17: conn_close */
-    CE_GONE,          /* M1: nothing is left of it */
+    CE_ACCEPTED,     /* T3 */
+    CE_LOGIN_PDU,    /* T4: conn.c, at the first Login Request */
+    CE_LOGGED_IN,    /* T5: login.c, after it queued the final Login Response */
+    CE_LOGOUT_PDU,   /* T10, T18 */
+    CE_LOGOUT_ASKED, /* T11, T14: Async Message sent */
+    CE_CLOSE,        /* T6, T7, T8, T13, T15..T17: conn_close */
+    CE_GONE,         /* M1: nothing is left of it */
 };
 
 struct conn_params { /* per connection, in force from full feature phase */
@@ -273,10 +275,10 @@ struct conn {
     struct rx rx;
     struct tx tx;
     struct sockaddr_storage peer, local;
-    char peer_text[64];   /* "192.0.2.1:3260", "[::1]:3260", for logs */
+    char peer_text[64];        /* "192.0.2.1:3260", "[::1]:3260", for logs */
     struct worker_timer timer; /* login deadline, then NOP, then logout/close deadline */
     struct {
-        uint32_t ttt;      /* of the ping in flight; TAG_RESERVED: none */
+        uint32_t ttt; /* of the ping in flight; TAG_RESERVED: none */
         unsigned missed;
         unsigned interval_ms, count; /* 0: off */
         uint64_t last_rx_ms;
@@ -285,16 +287,16 @@ struct conn {
     struct {               /* text negotiation in full feature phase, text.c; zeroed at start */
         bool open;         /* an exchange is under way: itt and ttt are its tags */
         uint32_t ttt, itt;
-        uint8_t *in;       /* pieces of a request with the C bit */
+        uint8_t *in; /* pieces of a request with the C bit */
         uint32_t in_len;
-        uint8_t *out;      /* answer not yet sent */
+        uint8_t *out; /* answer not yet sent */
         uint32_t out_len, out_pos;
         uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
     } text;
     struct log_rate rate;
     struct deferred close_later;
-    struct establish *est;              /* sess.c: establishment under way */
-    void (*move_then)(struct conn *c);  /* conn_move under way */
+    struct establish *est;             /* sess.c: establishment under way */
+    void (*move_then)(struct conn *c); /* conn_move under way */
     struct worker *move_to;
     uint8_t *move_bytes;
     uint32_t move_len;
@@ -310,7 +312,8 @@ void conn_close(struct conn *c, const char *why, bool flush);
 /* Moves a connection that is in login, at a PDU boundary and with an empty out-queue, to another
  * worker; then(c) runs there. */
 void conn_move(struct conn *c, struct worker *to, void (*then)(struct conn *c));
-/* A complete PDU from rx: looked up in pdutab, phase checked, handler called; acts on the verdict. */
+/* A complete PDU from rx: looked up in pdutab, phase checked, handler called; acts on the verdict.
+ */
 void conn_on_pdu(struct conn *c, struct pdu *pdu);
 /* The one place that assigns conn.state; a pair that is not in the table drops the connection. */
 void conn_event(struct conn *c, enum conn_ev ev);
@@ -334,24 +337,24 @@ unsigned conn_half_open(void);
 /* --- login (login.c) -------------------------------------------------------------------------- */
 
 enum login_status { /* class << 8 | detail, RFC 7143 11.13.5 */
-    LS_OK = 0x0000,
-    LS_MOVED_TEMP = 0x0101,
-    LS_MOVED_PERM = 0x0102,
-    LS_INITIATOR_ERROR = 0x0200,
-    LS_AUTH_FAILURE = 0x0201,
-    LS_AUTHORIZATION = 0x0202,
-    LS_NOT_FOUND = 0x0203,
-    LS_REMOVED = 0x0204,
-    LS_VERSION = 0x0205,
-    LS_TOO_MANY_CONNS = 0x0206,
-    LS_MISSING_PARAMETER = 0x0207,
-    LS_CANT_INCLUDE = 0x0208,
-    LS_SESSION_TYPE = 0x0209,
-    LS_NO_SESSION = 0x020a,
-    LS_INVALID_REQUEST = 0x020b,
-    LS_TARGET_ERROR = 0x0300,
-    LS_UNAVAILABLE = 0x0301,
-    LS_NO_RESOURCES = 0x0302,
+                    LS_OK = 0x0000,
+                    LS_MOVED_TEMP = 0x0101,
+                    LS_MOVED_PERM = 0x0102,
+                    LS_INITIATOR_ERROR = 0x0200,
+                    LS_AUTH_FAILURE = 0x0201,
+                    LS_AUTHORIZATION = 0x0202,
+                    LS_NOT_FOUND = 0x0203,
+                    LS_REMOVED = 0x0204,
+                    LS_VERSION = 0x0205,
+                    LS_TOO_MANY_CONNS = 0x0206,
+                    LS_MISSING_PARAMETER = 0x0207,
+                    LS_CANT_INCLUDE = 0x0208,
+                    LS_SESSION_TYPE = 0x0209,
+                    LS_NO_SESSION = 0x020a,
+                    LS_INVALID_REQUEST = 0x020b,
+                    LS_TARGET_ERROR = 0x0300,
+                    LS_UNAVAILABLE = 0x0301,
+                    LS_NO_RESOURCES = 0x0302,
 };
 
 struct sess_params { /* agreed by the leading login */
@@ -433,18 +436,18 @@ struct sess {
     struct budget budget;
     /* numbering, RFC 7143 4.2.2.1 */
     uint32_t exp_cmd_sn, max_cmd_sn;
-    unsigned max_cmds;       /* window */
-    struct list held;        /* PDUs (copies) that came before their turn, in CmdSN order */
+    unsigned max_cmds; /* window */
+    struct list held;  /* PDUs (copies) that came before their turn, in CmdSN order */
     unsigned nheld;
-    uint32_t held_bytes;     /* their data */
+    uint32_t held_bytes; /* their data */
     /* tasks */
-    struct list tasks;       /* all, oldest first */
+    struct list tasks; /* all, oldest first */
     unsigned ntasks;
     unsigned nqueued, nimmediate; /* of them: unanswered, by kind; the window follows nqueued */
-    struct task **by_itt;    /* hash with chains, fixed at creation */
-    unsigned by_itt_size;    /* power of two */
+    struct task **by_itt;         /* hash with chains, fixed at creation */
+    unsigned by_itt_size;         /* power of two */
     uint32_t next_ttt;
-    struct list tmfs;        /* pending, in order of arrival */
+    struct list tmfs; /* pending, in order of arrival */
     unsigned ntmfs;
     uint64_t cmds, bytes_in, bytes_out;
     uint64_t created_ms;
@@ -514,22 +517,22 @@ struct task {
     uint32_t imm_len;
     uint8_t *kept; /* data that came before they were pulled: [kept_off, +kept_len) */
     uint32_t kept_off, kept_len, kept_cap;
-    bool pulling;        /* scsi waits for [cmd.win_off, +cmd.win_len) */
-    bool unsol_open;     /* an unsolicited burst is expected and has not had its F bit */
-    bool answer_waits;   /* done, but data are still on their way (RFC 7143 11.4.2) */
-    uint8_t place;       /* enum data_place of the Data-Out being received */
-    uint16_t fail_asc;   /* the data phase failed; 0: not */
-    uint32_t have;       /* bytes of the window that are in place */
-    uint32_t pulled_to;  /* end of the last window asked for */
+    bool pulling;       /* scsi waits for [cmd.win_off, +cmd.win_len) */
+    bool unsol_open;    /* an unsolicited burst is expected and has not had its F bit */
+    bool answer_waits;  /* done, but data are still on their way (RFC 7143 11.4.2) */
+    uint8_t place;      /* enum data_place of the Data-Out being received */
+    uint16_t fail_asc;  /* the data phase failed; 0: not */
+    uint32_t have;      /* bytes of the window that are in place */
+    uint32_t pulled_to; /* end of the last window asked for */
     uint32_t unsol_next, unsol_end, unsol_data_sn;
-    uint32_t asked;      /* end of what immediate, unsolicited data and R2Ts cover */
+    uint32_t asked; /* end of what immediate, unsolicited data and R2Ts cover */
     uint32_t r2t_sn;
-    unsigned nr2t;       /* open ones */
+    unsigned nr2t; /* open ones */
     struct r2t r2t[R2T_MAX];
     /* data-in */
     uint32_t data_sn;
-    uint32_t burst;      /* bytes since the last F bit */
-    unsigned unsent;     /* out-queue items of the window pushed */
+    uint32_t burst;  /* bytes since the last F bit */
+    unsigned unsent; /* out-queue items of the window pushed */
     bool pushing;
 };
 

@@ -128,7 +128,7 @@ test_half_open(void)
 {
     char c;
     accepted = 0;
-    half_open = tgt_opts.max_half_open;
+    half_open = 2 * tgt_opts.max_half_open;
     CU_ASSERT_EQUAL_FATAL(open_portal("127.0.0.1", 0), 0);
     int fd = dial();
     turns(5);

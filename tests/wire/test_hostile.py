@@ -230,6 +230,27 @@ def silent_crowd(env):
     env.serves()
 
 
+@row("H-46", "7.5", "more silent or half-logged-in connections than max-half-open, and more all the "
+     "time: others log in, the oldest make room", 60)
+def crowd_before_login(env):
+    held = []
+    fds = env.d.fds()
+    try:
+        for i in range(700):
+            s = raw(env)
+            s.sendall(bytes((0x43, 0x87)) + bytes(i % 46))
+            held.append(s)
+            if i > 500 and i % 50 == 0:
+                t0 = time.monotonic()
+                env.serves()
+                assert time.monotonic() - t0 < 5
+        assert env.d.fds() - fds < 600, "%d descriptors" % (env.d.fds() - fds)
+    finally:
+        for s in held:
+            s.close()
+    env.serves()
+
+
 @row("H-19", "7.7", "random bytes on fresh connections")
 def random_bytes(env):
     rnd = random.Random(19)
