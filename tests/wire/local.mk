@@ -6,5 +6,5 @@ EXTRA_DIST += tests/lib/__init__.py tests/lib/crc32c.py tests/lib/evtgt.py tests
 	tests/wire/test_hostile.py tests/wire/test_login.py tests/wire/test_logout.py \
 	tests/wire/test_nop.py tests/wire/test_numbering.py tests/wire/test_pages.py \
 	tests/wire/test_reject.py \
-	tests/wire/test_scsi.py tests/wire/test_session.py tests/wire/test_text.py \
+	tests/wire/test_scsi.py tests/wire/test_session.py tests/wire/test_store.py tests/wire/test_text.py \
 	tests/wire/test_tmf.py tests/wire/tshark_check
