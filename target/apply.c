@@ -224,8 +224,8 @@ on_opened(struct store *s)
 static struct store *
 find_shared(const struct conf_lun *l)
 {
-    list_each(it, &model.stores) {
-        struct store *s = container_of(it, struct store, link);
+    list_each(it, model_stores_at(l->path)) {
+        struct store *s = container_of(it, struct store, path_link);
         if (l->bs != CONF_BS_NULL && conf_lun_same(s->conf, l))
             return s;
     }

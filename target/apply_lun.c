@@ -102,8 +102,8 @@ on_new_opened(struct store *s)
 static struct store *
 find_same(const struct conf_lun *l, char *err, size_t errsize)
 {
-    list_each(it, &model.stores) {
-        struct store *s = container_of(it, struct store, link);
+    list_each(it, model_stores_at(l->path)) {
+        struct store *s = container_of(it, struct store, path_link);
         if (s->is_gone || l->bs == CONF_BS_NULL || strcmp(s->conf->path, l->path) != 0)
             continue;
         if (conf_lun_same(s->conf, l) && s->lun)

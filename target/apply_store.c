@@ -182,12 +182,13 @@ apply_store_new(const struct conf_lun *l, const char *alone_id)
     s->alone_id = xstrdup(alone_id);
     s->users = 1;
     worker_timer_init(&s->gone_late, model.main, on_gone_late);
-    list_each(it, &model.stores) {
-        struct store *o = container_of(it, struct store, link);
+    list_each(it, model_stores_at(l->path)) {
+        struct store *o = container_of(it, struct store, path_link);
         if (l->path[0] && strcmp(o->conf->path, l->path) == 0)
             s->is_twin = o->is_twin = true;
     }
     list_add_tail(&model.stores, &s->link);
+    list_add_tail(model_stores_at(l->path), &s->path_link);
     return s;
 }
 
@@ -200,14 +201,15 @@ identity_text(const struct store *s, char *buf, size_t size)
 
     bool twin = s->is_twin;
 
-    list_each(it, &model.stores) /* the same thing by another path */
-    {
-        const struct store *o = container_of(it, struct store, link);
-        if (o != s && o->be && *id && strcmp(be_identity(o->be), id) == 0)
-            twin = true;
-    }
-    if (!*id)
+    if (*id) {
+        list_each(it, &model.stores) { /* the same thing by another path */
+            const struct store *o = container_of(it, struct store, link);
+            if (o != s && o->be && strcmp(be_identity(o->be), id) == 0)
+                twin = true;
+        }
+    } else {
         id = s->alone_id;
+    }
     if (!twin)
         snprintf(buf, size, "%s", id);
     else
@@ -370,6 +372,7 @@ store_free(struct store *s)
 
     worker_timer_stop(&s->gone_late);
     list_del(&s->link);
+    list_del(&s->path_link);
     if (s->lun)
         lun_put(s->lun);
     if (s->be)
@@ -386,8 +389,8 @@ static void
 revoke_path(const char *path, void *arg)
 {
     const struct store *s = arg;
-    list_each(it, &model.stores) {
-        const struct store *o = container_of(it, struct store, link);
+    list_each(it, model_stores_at(path)) {
+        const struct store *o = container_of(it, struct store, path_link);
         if (o != s && strcmp(o->conf->path, path) == 0)
             return;
     }

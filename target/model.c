@@ -21,8 +21,20 @@ model_init(struct worker *main_worker, struct cstore *cs)
 {
     list_init(&model.targets);
     list_init(&model.stores);
+    for (unsigned i = 0; i < MODEL_BUCKETS; i++)
+        list_init(&model.by_path[i]);
     model.main = main_worker;
     model.cstore = cs;
+}
+
+struct list *
+model_stores_at(const char *path)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (const char *p = path; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    return &model.by_path[h % MODEL_BUCKETS];
 }
 
 struct model_target *
@@ -162,18 +174,14 @@ struct model_lun *
 model_lun_add(struct model_target *t, unsigned number, struct store *s)
 {
     struct model_lun *l = xcalloc(1, sizeof *l);
-    struct list *before = &t->luns;
+    struct list *after = t->luns.prev; /* mostly they come in order */
 
     l->number = number;
     l->store = s;
     s->users++;
-    list_each(it, &t->luns) {
-        if (container_of(it, struct model_lun, link)->number > number) {
-            before = it;
-            break;
-        }
-    }
-    list_add_tail(before, &l->link);
+    while (after != &t->luns && container_of(after, struct model_lun, link)->number > number)
+        after = after->prev;
+    list_add_head(after, &l->link);
     model_touch_luns(t);
     return l;
 }

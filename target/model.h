@@ -19,6 +19,7 @@ struct cstore;
 /* One logical unit and its backing store; several targets may map the same one. */
 struct store {
     struct list link;      /* model.stores */
+    struct list path_link; /* model.by_path */
     unsigned users;        /* model_lun entries, and an operation under way */
     struct conf_lun *conf; /* settings; apply.c looks inside */
     char type[16];         /* "fileio", ...; "" until known */
@@ -68,8 +69,11 @@ struct model_target {
                               changed: a new one is announced to initiators */
 };
 
+#define MODEL_BUCKETS 1024u /* thousands of stores are looked up by path */
+
 struct model {
     struct list targets, stores;
+    struct list by_path[MODEL_BUCKETS]; /* the stores again, by model_stores_at */
     struct worker *main;
     struct cstore *cstore;
     uint8_t seed[32];
@@ -83,6 +87,8 @@ struct model_target *model_target_new(unsigned tid, const char *name);
 struct model_target *model_target_find(unsigned tid);
 struct model_target *model_target_by_name(const char *name);
 unsigned model_tid_free(void); /* lowest unused, from 1 */
+/* Where the stores of this path are, linked by path_link; some of other paths may be there too. */
+struct list *model_stores_at(const char *path);
 /* Unlinks and frees; its stores lose a user (see apply_store_drop). */
 void model_target_free(struct model_target *t);
 /* Something of t changed: its node is made anew at the next publish. */

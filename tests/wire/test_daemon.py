@@ -706,3 +706,19 @@ def crowd_that_never_reads(env):
                 assert bytes(t.data) == data
         for s in crowd:
             s.conn.reset()
+
+
+@row("K-08", "SPC-4 6.33, SAM-5 4.7.7", "a target of 16384 logical units: the daemon starts in time, "
+     "REPORT LUNS lists them all, the first and the last of each address form serve", 60)
+def all_luns(env):
+    units = [Lun("n%d" % i, MIB, i, kind="null") for i in range(16384)]
+    with env.with_daemon([Target("many", units)]):
+        s = env.session(IQN + "many", settle=False)
+        t = s.run_ua(scsi.report_luns(1 << 18), read=1 << 18).good()
+        assert int.from_bytes(t.data[:4], "big") == 8 * 16384
+        assert len({bytes(t.data[i:i + 8]) for i in range(8, len(t.data), 8)}) == 16384
+        for lun in (0, 1, 255, 256, 16383):
+            assert P.lun_bytes(lun).to_bytes(8, "big") == bytes(t.data[8 + 8 * lun:16 + 8 * lun])
+            s.run_ua(scsi.TEST_UNIT_READY, lun=lun).good()
+            s.run(scsi.read10(0, 1), read=BLK, lun=lun).good()
+        s.logout()
