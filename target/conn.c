@@ -158,8 +158,11 @@ conn_event(struct conn *c, enum conn_ev ev)
             r->action(c);
         return;
     }
-    log_event(LL_ERROR, LA_NET, "event-out-of-place peer=%s state=%u event=%u", c->peer_text,
-              c->state, ev);
+    static _Thread_local struct log_rate rate;
+    uint32_t suppressed;
+    if (log_rate_ok(&rate, &suppressed))
+        log_event(LL_ERROR, LA_NET, "event-out-of-place peer=%s state=%u event=%u suppressed=%u",
+                  c->peer_text, c->state, ev, suppressed);
     conn_close(c, "event out of place", false);
 }
 

@@ -16,8 +16,10 @@ reject_send(struct conn *c, const struct pdu *pdu, enum reject_reason reason)
     if (c->closing)
         return;
     counter_add(CT_PDU_REJECTED, 1);
+    /* one for the worker: who comes again for each mistake is the same peer */
+    static _Thread_local struct log_rate rate;
     uint32_t suppressed;
-    if (log_rate_ok(&c->rate, &suppressed))
+    if (log_rate_ok(&rate, &suppressed))
         log_event(LL_NOTICE, LA_NET,
                   "pdu-rejected peer=%s opcode=%#x itt=%#x reason=%#x suppressed=%u", c->peer_text,
                   pdu->opcode, pdu->itt, (unsigned)reason, suppressed);

@@ -293,7 +293,6 @@ struct conn {
         uint32_t out_len, out_pos;
         uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
     } text;
-    struct log_rate rate;
     struct deferred close_later;
     struct establish *est;             /* sess.c: establishment under way */
     void (*move_then)(struct conn *c); /* conn_move under way */
