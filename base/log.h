@@ -35,8 +35,8 @@ struct log_rate {
     uint32_t suppressed;
 };
 
-/* Sink: stderr when `to_syslog` is false; lines for a regular file begin with the time in UTC, those
- * for the journal of systemd with the priority, as sd-daemon(3) has it. Before threads start. */
+/* Sink: stderr when `to_syslog` is false; there lines for a regular file begin with the time in
+ * UTC, those for systemd's journal with the priority, as sd-daemon(3) has it. Before threads. */
 void log_open(const char *ident, bool to_syslog);
 /* `areas`: comma list of area names, or "all". 0, or -EINVAL with nothing changed. */
 int log_set_debug(const char *areas);
