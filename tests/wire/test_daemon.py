@@ -555,12 +555,12 @@ def failed_flush_is_sticky(env):
 
 
 @contextlib.contextmanager
-def gated(env):
+def gated(env, *opts):
     """A daemon whose unit holds writes, beyond cancelling, while the file `gate` exists."""
     with tempfile.TemporaryDirectory(prefix="evtgt-gate-") as where:
         gate = os.path.join(where, "gate")
         layer = "layer delay:stuck=1,op=write,when=" + gate
-        with env.with_daemon([Target("disk", [disk(opts=[layer])])]):
+        with env.with_daemon([Target("disk", [disk(opts=[layer] + list(opts))])]):
             try:
                 yield gate
             finally:
@@ -571,6 +571,23 @@ def gated(env):
 def shut(gate):
     with open(gate, "w"):
         time.sleep(0.2)  # the layer looks now and then
+
+
+@row("CA-04", "SBC-3 6.4.5", "a write that is under way while MODE SELECT turns the cache off is durable "
+     "before it is GOOD")
+def cache_off_under_write(env):
+    # the flush of MODE SELECT passes, the one that the write owes fails
+    with gated(env, "layer error:errno=EIO,op=flush,after=1") as gate:
+        s = env.session()
+        s.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        shut(gate)
+        t = s.start(scsi.write10(0, 8), write=bytes(8 * BLK), lun=0)
+        s.quiet(0.2)
+        set_cache(s, False).good()
+        assert not cache_is_on(s) and not t.done
+        os.unlink(gate)
+        s.wait(t)
+        assert t.status == 2, "GOOD for a write that is in the cache only"
 
 
 @row("OR-01", "RFC7143 4.2.3", "a write of a dead session that the store still has: newer "
