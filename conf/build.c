@@ -48,6 +48,13 @@ complain_unknown(struct builder *b, const struct raw_node *n, unsigned scope, co
                         place);
         return;
     }
+    if (scope == SC_GLOBAL && strcmp(n->name, "Target") == 0) {
+        conf_report_add(
+            b->r, true, &n->pos,
+            "Target: the syntax of IET's ietd.conf is not read; here a target is a block: "
+            "<target NAME> ... </target>");
+        return;
+    }
     table_suggest(n->name, scope, hint, sizeof hint);
     conf_report_add(b->r, true, &n->pos, "unknown directive \"%.100s\" %s%s", n->name, level, hint);
 }

@@ -85,6 +85,7 @@ struct bad {
 static const struct bad bads[] = {
     {"foo 1\n", 1, 1, "unknown directive \"foo\""},
     {"  worker 2\n", 1, 3, "did you mean workers?"},
+    {"Target iqn.2001-04.a:b\n", 1, 1, "ietd.conf is not read"},
     {"workers 0\n", 1, 9, "from 1 to 64"},
     {"workers\n", 1, 8, "wants a value"},
     {"workers 2\nworkers 3\n", 2, 1, "given twice; the first is at f:1:1"},
