@@ -11,6 +11,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -314,6 +315,7 @@ struct mode_change {
     struct lun *lun; /* reference */
     struct mode_values v;
     bool save;
+    bool flushed; /* the cache goes off */
     struct io io;
 };
 
@@ -328,6 +330,8 @@ change_end(struct mode_change *mc, int err)
     lun->mode_busy = NULL;
     if (err == 0 && mc->save)
         lun->saved = mc->v; /* true even when aborted: it is what a restart will find */
+    if (err == 0 && mc->flushed && atomic_load(&lun->be->write_cache))
+        err = -ECANCELED; /* a reset put it on again: what came since is not flushed */
     if (err == 0 && cmd != NULL) {
         changed = memcmp(&lun->cur, &mc->v, sizeof mc->v) != 0;
         mode_publish(lun, &mc->v);
@@ -386,6 +390,7 @@ static void
 change_flush(struct mode_change *mc)
 {
     be_set_write_cache(mc->lun->be, false);
+    mc->flushed = true;
     mc->io.op = IO_FLUSH;
     mc->io.w = mc->w;
     mc->io.len = be_size(mc->lun->be);

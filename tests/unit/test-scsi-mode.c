@@ -333,6 +333,33 @@ test_flush_fails(void)
     fake_close(&f);
 }
 
+/* A reset puts the cache on again while MODE SELECT waits for its flush: writes from then on are
+ * not covered by it, so WCE=0 must not come of it. */
+static void
+test_reset_meanwhile(void)
+{
+    fake_open(&f, &(struct fake_opts){
+                      .type = "null", .null_size = 1 << 20, .layers = "delay:op=flush,ms=50"});
+    memset(out, 0, sizeof out);
+    memcpy(out + 4, p08, 20);
+    out[6] = 0;
+    fake_init(&f, &c, CDB(0x15, 0x10, 0, 0, 24, 0), in, 0, out, 24);
+    fake_submit(&c);
+    for (int n = 0; n < 1000 && atomic_load(&f.be->write_cache); n++)
+        worker_turn(f.w, false);
+    CU_ASSERT_FALSE(atomic_load(&f.be->write_cache)); /* written through while it is flushed */
+    CU_ASSERT_FALSE(lun_reset_state(f.lun)); /* it was never off: nothing is owed */
+    CU_ASSERT(atomic_load(&f.be->write_cache));
+    fake_wait(&f, &c);
+    fake_release(&c);
+    CU_ASSERT_EQUAL(c.c.status, SAM_CHECK);
+    CU_ASSERT(atomic_load(&f.be->write_cache));
+    run(CDB(0, 0, 0, 0, 0, 0), 0, 0); /* the reset's unit attention */
+    sense_page(0, 0x08, 0);
+    CU_ASSERT_EQUAL(in[6], 4);
+    fake_close(&f);
+}
+
 /* --- saved values ---------------------------------------------------------------------------- */
 
 static struct lun *
@@ -458,6 +485,7 @@ main(void)
         {"all or nothing", test_all_or_nothing},
         {"MODE SELECT errors", test_select_errors},
         {"the flush fails", test_flush_fails},
+        {"a reset while it flushes", test_reset_meanwhile},
         {"saved values", test_saved},
     };
     return UNIT_RUN("scsi-mode", tests);
