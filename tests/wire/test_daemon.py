@@ -573,8 +573,8 @@ def shut(gate):
         time.sleep(0.2)  # the layer looks now and then
 
 
-@row("CA-04", "SBC-3 6.4.5", "a write that is under way while MODE SELECT turns the cache off is durable "
-     "before it is GOOD")
+@row("CA-04", "SBC-3 6.4.5", "a write that is under way while MODE SELECT turns the cache off is "
+     "durable before it is GOOD")
 def cache_off_under_write(env):
     # the flush of MODE SELECT passes, the one that the write owes fails
     with gated(env, "layer error:errno=EIO,op=flush,after=1") as gate:
@@ -631,7 +631,7 @@ def function_waits_for_store(env):
             s.tasks.clear()
             s.run_ua(scsi.write10(0, 8), write=b"\x33" * 8 * BLK, lun=0).good()
             t = s.run(scsi.read10(0, 8), read=8 * BLK, lun=0).good()
-            assert bytes(t.data) == b"\x33" * 8 * BLK, "function %d: the old write landed" % function
+            assert bytes(t.data) == b"\x33" * 8 * BLK, "function %d: the old one landed" % function
 
 
 @row("OR-03", "SAM-5 6.3.3", "a LOGICAL UNIT RESET waits for the writes of other sessions, on "

@@ -18,8 +18,8 @@ def pattern(n, seed=0):
     return b"".join((seed + i).to_bytes(8, "big") * (BLK // 8) for i in range(n))
 
 
-@row("ST-01", "SBC-3 5.47", "WRITE SAME of many blocks reaches each of them, with a pattern and with "
-     "zeros, where the store zeroes and where zeros are written", 40)
+@row("ST-01", "SBC-3 5.47", "WRITE SAME of many blocks reaches each of them, with a pattern and "
+     "with zeros, where the store zeroes and where zeros are written", 40)
 def write_same_whole_range(env):
     with tempfile.NamedTemporaryFile(prefix="evtgt-wire-", dir="/dev/shm") as shm:
         os.truncate(shm.name, 16 * MIB)
@@ -33,13 +33,14 @@ def write_same_whole_range(env):
                 s.run(scsi.write10(4, n + 2), write=before, lun=lun).good()
                 for block in (b"\xa5" * BLK, bytes(BLK)):
                     s.run(scsi.write_same16(5, n), write=block, lun=lun).good()
-                    got = bytes(s.run(scsi.read10(4, n + 2), read=(n + 2) * BLK, lun=lun).good().data)
+                    t = s.run(scsi.read10(4, n + 2), read=(n + 2) * BLK, lun=lun).good()
+                    got = bytes(t.data)
                     assert got[:BLK] == before[:BLK] and got[-BLK:] == before[-BLK:], "neighbours"
                     assert got[BLK:-BLK] == block * n, "LUN %d: not all blocks were written" % lun
 
 
-@row("ST-02", "RFC7143 11.7", "a large READ whose initiator is slow to take it: every window carries "
-     "its own data", 40)
+@row("ST-02", "RFC7143 11.7", "a large READ whose initiator is slow to take it: every window "
+     "carries its own data", 40)
 def slow_reader_of_windows(env):
     with env.with_daemon([Target("disk", [disk(size=16 * MIB)])]):
         s = env.session(rcvbuf=4096)
@@ -72,8 +73,8 @@ def half_cached_read(env):
                 assert bytes(t.data) == want[MIB:2 * MIB]
 
 
-@row("ST-04", "SBC-3 4.18", "a file that was cut under the unit: reads beyond its end fail, never GOOD "
-     "with something else's bytes")
+@row("ST-04", "SBC-3 4.18", "a file that was cut under the unit: reads beyond its end fail, never "
+     "GOOD with something else's bytes")
 def shrunk_file(env):
     with env.with_daemon([Target("disk", [disk(size=8 * MIB)])]) as d:
         s = env.session()
@@ -87,8 +88,8 @@ def shrunk_file(env):
         s.run_ua(scsi.read10(0, 8), read=8 * BLK, lun=0).good()
 
 
-@row("ST-05", "SAM-5 8.6", "ORDERED waits for all older commands, SIMPLE for older ORDERED ones, HEAD "
-     "OF QUEUE for none")
+@row("ST-05", "SAM-5 8.6", "ORDERED waits for all older commands, SIMPLE for older ORDERED ones, "
+     "HEAD OF QUEUE for none")
 def task_attributes(env):
     simple, ordered, head = 1, 2, 3
     with gated(env) as gate:
@@ -108,8 +109,8 @@ def task_attributes(env):
         s.wait(q).good()
 
 
-@row("ST-06", "RFC7143 4.2.3.3, 11.5.4", "an immediate ABORT TASK SET waits for the commands numbered "
-     "before it that are still on their way, and takes them too")
+@row("ST-06", "RFC7143 4.2.3.3, 11.5.4", "an immediate ABORT TASK SET waits for the commands "
+     "numbered before it that are still on their way, and takes them too")
 def task_set_with_gap(env):
     with env.with_daemon([Target("disk", [disk()])]):
         s = env.session(InitialR2T="Yes", ImmediateData="No")
