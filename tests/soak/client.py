@@ -80,7 +80,25 @@ class PumpConn(iscsi.Conn):
 
 
 class CalmSession(Session):
-    """Async messages are noted, and no surprise: administrators are about."""
+    """Async messages are no surprise, for administrators are about; and what another session's
+    reset ended in silence shows as its unit attention."""
+
+    def run(self, cdb, timeout=None, **kw):
+        t, probe = self.start(cdb, **kw), None
+        end = time.monotonic() + DEADLINE
+        while not t.done:
+            assert time.monotonic() < end, "no answer to %s" % cdb.hex()
+            try:
+                p = self.pump(3)
+                assert p is None, "unexpected %r while commands run" % p
+            except Silent:
+                probe = probe or self.start(scsi.TEST_UNIT_READY, lun=kw.get("lun", 0))
+            if probe and probe.done and not t.done:
+                if probe.status == 2 and sense_of(probe)[:2] in ((6, 0x29), (5, 0x25)):
+                    self.tasks.pop(t.itt)
+                    return probe
+                probe = None
+        return t
 
     def recv(self, timeout=None):
         while True:
