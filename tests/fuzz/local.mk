@@ -34,4 +34,4 @@ tests_fuzz_fuzz_admin_LDFLAGS = $(FUZZER_FLAGS)
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
-EXTRA_DIST += tests/fuzz/run
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/run
