@@ -24,3 +24,5 @@ UNIT_TESTS += tests/unit/test-cstore
 tests_unit_test_cstore_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-dirs
 tests_unit_test_dirs_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-guard
+tests_unit_test_guard_LDADD = $(BASE_UNIT_LIBS)

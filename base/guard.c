@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * See guard.h.  The signal of a fault comes on the thread that faults, inside memcpy, where nothing
+ * is held: so the handler may jump.
+ */
+#include "config.h"
+
+#include "base/guard.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+
+static _Thread_local sigjmp_buf way_out;
+static _Thread_local volatile sig_atomic_t is_guarded;
+
+static void
+on_sigbus(int sig)
+{
+    if (is_guarded)
+        siglongjmp(way_out, 1);
+    signal(sig, SIG_DFL); /* the instruction is tried again, and that is the end */
+}
+
+static void
+install(void)
+{
+    struct sigaction sa = {.sa_handler = on_sigbus, .sa_flags = SA_NODEFER};
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGBUS, &sa, NULL);
+}
+
+void
+guard_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+}
+
+bool
+guard_copy(void *dst, const void *src, size_t len)
+{
+    if (sigsetjmp(way_out, 0) != 0) {
+        is_guarded = 0;
+        return false;
+    }
+    is_guarded = 1;
+    memcpy(dst, src, len);
+    is_guarded = 0;
+    return true;
+}
