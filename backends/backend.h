@@ -108,6 +108,7 @@ enum be_cap {
     BE_CAP_METADATA = 2,
     BE_CAP_MAP = 4,     /* IO_MAP tells the truth; without: everything is mapped */
     BE_CAP_DISCARD = 8, /* IO_DISCARD works */
+    BE_CAP_WRITE_AT_ONCE = 32, /* the memory of an IO_WRITE is not needed after be_submit */
     BE_CAP_ZERO = 16,   /* IO_ZERO works natively (always offered: emulated by writes otherwise) */
 };
 
@@ -269,6 +270,7 @@ struct backend {
     atomic_bool flush_failed;
     atomic_uint in_flight;
     atomic_uint_fast64_t size;
+    atomic_bool no_lend; /* BE_CAP_READ_REF, but not as things are: set by the store */
     struct be_info info; /* but size: fixed once `known`, which be_publish sets */
     char *identity;      /* likewise */
     atomic_bool known;
@@ -279,6 +281,14 @@ struct backend {
     char error[256];
     void *priv;
 };
+
+/* Is IO_READ_REF worth trying now? It may still answer -EOPNOTSUPP. Any thread. */
+static inline bool
+be_lends(const struct backend *be)
+{
+    return (be->info.caps & BE_CAP_READ_REF) != 0 &&
+           !atomic_load_explicit(&be->no_lend, memory_order_relaxed);
+}
 
 extern const struct be_ops file_ops, block_ops, null_ops;
 extern const struct be_ops layer_error_ops, layer_delay_ops, layer_trace_ops, layer_record_ops;

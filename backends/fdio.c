@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/pool.h"
 
@@ -59,22 +60,23 @@ enum fd_flag {
 
 struct closing {
     struct helper_job job;
-    int fd, buffered;
+    struct fdio_fd what;
 };
 
 static void
-close_both(int fd, int buffered)
+close_all(const struct fdio_fd *what)
 {
-    close(fd);
-    if (buffered >= 0)
-        close(buffered);
+    fdmap_free(what->map);
+    close(what->fd);
+    if (what->buffered >= 0)
+        close(what->buffered);
 }
 
 static void
 closing_run(struct helper_job *job)
 {
     struct closing *c = container_of(job, struct closing, job);
-    close_both(c->fd, c->buffered);
+    close_all(&c->what);
 }
 
 static void
@@ -91,15 +93,16 @@ fd_close(struct fdio_fd *ff, struct worker *w)
     unsigned alone = FD_DEAD;
     if (!atomic_compare_exchange_strong(&ff->users, &alone, FD_DEAD | FD_CLOSING))
         return; /* another one does it, or will */
-    int fd = ff->fd, buffered = ff->buffered;
+    struct fdio_fd what = {.fd = ff->fd, .buffered = ff->buffered, .map = ff->map};
     atomic_fetch_or(&ff->users, FD_CLOSED);
     if (w == NULL) {
-        close_both(fd, buffered);
+        close_all(&what);
         return;
     }
     struct closing *c = xcalloc(1, sizeof(*c)); /* close may wait for a disk */
-    c->fd = fd;
-    c->buffered = buffered;
+    c->what.fd = what.fd;
+    c->what.buffered = what.buffered;
+    c->what.map = what.map;
     c->job.run = closing_run;
     c->job.done = closing_done;
     c->job.w = w;
@@ -165,6 +168,7 @@ fdio_attach(struct fdio *f, const struct fdio_fd *fds)
     ff->dio_mem = fds->dio_mem;
     ff->is_inline = fds->is_inline;
     ff->is_nowait = fds->is_nowait;
+    ff->map = fds->map;
     atomic_fetch_and(&ff->users, ~(unsigned)(FD_DEAD | FD_CLOSING));
     atomic_store_explicit(&f->cur, ff, memory_order_release);
 }
@@ -243,7 +247,7 @@ engine_submit(struct backend *be, struct io *io, enum step step)
     io->at = be;
     io->disk.lane = &f->lane;
     io->disk.done = on_disk_done;
-    io->lender = be; /* whose store this is, for the completion; no READ_REF comes here */
+    io->lender = be; /* whose store this is, for the completion */
     slot_add(f, io, 1);
     disk_submit(io->w, &io->disk);
 }
@@ -389,6 +393,7 @@ zero_submit(struct backend *be, struct io *io)
 static void
 discard_submit(struct backend *be, struct io *io)
 {
+    atomic_store_explicit(&be->no_lend, true, memory_order_relaxed); /* there will be holes */
     if (!atomic_load_explicit(&fdio_of(be)->no_punch, memory_order_relaxed))
         fallocate_submit(be, io, FALLOC_FL_PUNCH_HOLE);
     else
@@ -444,11 +449,41 @@ on_disk_done(struct disk_req *req, int res)
 
 /* --- READ and WRITE: in place where that cannot wait ----------------------------------------- */
 
+/* Memory of the file where the request lies, or NULL. */
+static uint8_t *
+mapped(const struct backend *be, const struct fdio_fd *ff, const struct io *io)
+{
+    if (ff->map == NULL || !be_lends(be))
+        return NULL;
+    return fdmap_use(ff->map, io->offset, io->len);
+}
+
+static bool
+rw_mapped(struct backend *be, const struct fdio_fd *ff, struct io *io)
+{
+    if (io->op == IO_WRITE && ff->map != NULL && !fdmap_can_write(ff->map))
+        return false;
+    uint8_t *p = mapped(be, ff, io);
+    if (p == NULL)
+        return false;
+    for (unsigned i = 0; i < io->niov; i++) {
+        const struct iovec *v = &io->iov[i];
+        bool ok = io->op == IO_READ ? guard_copy(v->iov_base, p, v->iov_len)
+                                    : guard_copy(p, v->iov_base, v->iov_len);
+        if (!ok)
+            return false; /* the system call tells what is wrong */
+        p += v->iov_len;
+    }
+    return true;
+}
+
 /* tmpfs: plain system calls until all is done. */
 static int
-rw_inline(struct io *io, int fd)
+rw_inline(struct backend *be, const struct fdio_fd *ff, struct io *io)
 {
-    int out = 0;
+    int out = 0, fd = ff->fd;
+    if (rw_mapped(be, ff, io))
+        return 0;
     for (;;) {
         off_t off = (off_t)(io->offset + io->priv[P_DONE]);
         struct disk_req *d = &io->disk;
@@ -490,11 +525,36 @@ rw_submit(struct backend *be, struct io *io)
     struct fdio_fd *ff = io_fd(io);
     io->disk.iov = io->iov;
     if (ff->is_inline)
-        finish_later(io, rw_inline(io, ff->fd));
+        finish_later(io, rw_inline(be, ff, io));
     else if (io->op == IO_READ && ff->is_nowait && rw_nowait(fdio_of(be), io, ff->fd))
         finish_later(io, 0);
     else
         rw_continue(be, io, STEP_IO);
+}
+
+/* --- READ_REF: the store's own pages ---------------------------------------------------------- */
+
+/* Only of files in memory without holes: a fault in a hole would allocate it. */
+static void
+lend(struct backend *be, struct io *io)
+{
+    uint8_t *p = mapped(be, io_fd(io), io);
+    if (p == NULL) {
+        finish_later(io, -EOPNOTSUPP);
+        return;
+    }
+    io->one = (struct iovec){.iov_base = p, .iov_len = (size_t)io->len};
+    io->iov = &io->one;
+    io->niov = 1;
+    io->lender = be;
+    io_complete_later(io, 0); /* the descriptor is held until the release */
+}
+
+void
+fdio_release_ref(struct backend *be, struct io *io)
+{
+    (void)be;
+    fd_put(io_fd(io));
 }
 
 /* --- IO_MAP ---------------------------------------------------------------------------------- */
@@ -626,7 +686,10 @@ fdio_submit(struct backend *be, struct io *io)
     case IO_MAP:
         map_submit(be, io);
         break;
-    default: /* IO_READ_REF: never offered */
+    case IO_READ_REF:
+        lend(be, io);
+        break;
+    default:
         finish_later(io, -EOPNOTSUPP);
     }
 }

@@ -8,6 +8,9 @@
  *  - With O_DIRECT there is a second, buffered descriptor: a request (or what is left of it after
  *    a short transfer) that does not meet the store's alignment goes there.  The kernel keeps the
  *    two coherent; a bounce buffer of our own would have to lock ranges to do the same.
+ *  - Files in memory lend their pages (READ_REF) while they have no holes. What is lent is only to
+ *    be handed to the kernel: where a file is cut meanwhile, that fails with EFAULT, but touching
+ *    it would be SIGBUS.
  *  - A write with FUA that fails for want of space is tried once without FUA, to know which half
  *    failed: the write itself (then nothing is lost, the error is passed on) or its sync (-EIO).
  *
@@ -23,6 +26,7 @@
 #include <stdint.h>
 
 #include "backends/backend.h"
+#include "backends/fdmap.h"
 #include "base/helper.h"
 
 #define FDIO_WORKERS 64
@@ -31,11 +35,12 @@ struct fdio_fd {
     struct fdio_fd *next; /* all of one store */
     atomic_uint users;    /* requests, + enum fd_flag of fdio.c */
     int fd;
-    int buffered;     /* second descriptor without O_DIRECT, or -1 */
-    uint32_t dio_off; /* fd is O_DIRECT: alignment of offsets and lengths; else 0 */
-    uint32_t dio_mem; /* and of memory */
-    bool is_inline;   /* tmpfs: system calls in place, they never wait for a disk */
-    bool is_nowait;   /* buffered: RWF_NOWAIT is worth trying */
+    int buffered;      /* second descriptor without O_DIRECT, or -1 */
+    uint32_t dio_off;  /* fd is O_DIRECT: alignment of offsets and lengths; else 0 */
+    uint32_t dio_mem;  /* and of memory */
+    bool is_inline;    /* tmpfs: system calls in place, they never wait for a disk */
+    bool is_nowait;    /* buffered: RWF_NOWAIT is worth trying */
+    struct fdmap *map; /* of a file in memory, or NULL; owned */
 };
 
 struct fdio_slot {
@@ -66,5 +71,6 @@ const struct fdio_fd *fdio_current(struct fdio *f);
 /* be->priv begins with a struct fdio. */
 void fdio_submit(struct backend *be, struct io *io);
 void fdio_cancel(struct backend *be, struct io *io);
+void fdio_release_ref(struct backend *be, struct io *io);
 
 #endif

@@ -217,6 +217,20 @@ is_memory_fs(const struct found *fo)
     return fo->fs.f_type == TMPFS_MAGIC || fo->fs.f_type == RAMFS_MAGIC;
 }
 
+static bool
+is_inline(const struct found *fo)
+{
+    return is_memory_fs(fo) && !fo->direct;
+}
+
+/* May READ_REF lend its pages? A read fault in a hole of a file in memory would allocate it. */
+static void
+judge_holes(struct backend *be, const struct stat *st)
+{
+    bool holes = (uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size;
+    atomic_store_explicit(&be->no_lend, holes, memory_order_relaxed);
+}
+
 static void
 fill_info(const struct backend *be, const struct found *fo, struct be_info *in)
 {
@@ -238,6 +252,8 @@ fill_info(const struct backend *be, const struct found *fo, struct be_info *in)
     }
     if (can_zero_range(fo))
         in->caps |= BE_CAP_ZERO;
+    if (is_inline(fo))
+        in->caps |= BE_CAP_READ_REF | BE_CAP_WRITE_AT_ONCE;
     (void)snprintf(in->kind, sizeof(in->kind), "file");
 }
 
@@ -267,13 +283,16 @@ publish(struct backend *be, const struct found *fo)
     s->is_shrunk = in.size < be_size(be);
     if ((in.caps & BE_CAP_ZERO) == 0)
         atomic_store(&s->io.no_zero_range, true);
+    judge_holes(be, &fo->st);
+    struct fdmap *map = is_inline(fo) ? fdmap_new(fo->fd, in.size, !fo->read_only) : NULL;
     fdio_attach(&s->io, &(struct fdio_fd){
                             .fd = fo->fd,
                             .buffered = fo->buffered,
                             .dio_off = fo->dio_off,
                             .dio_mem = fo->dio_mem,
-                            .is_inline = is_memory_fs(fo) && !fo->direct,
+                            .is_inline = is_inline(fo),
                             .is_nowait = !fo->direct,
+                            .map = map,
                         });
     return 0;
 }
@@ -356,6 +375,9 @@ file_probe(struct backend *be)
     }
     if (fstat(ff->fd, &held) != 0)
         return file_gone(be, -errno, strerror(errno));
+    judge_holes(be, &held);
+    if (ff->map != NULL)
+        fdmap_idle(ff->map);
     unsigned ev = 0;
     if (be_state(be) == BE_GONE) {
         be_set_error(be, "%s", "");
@@ -373,6 +395,7 @@ const struct be_ops file_ops = {
     .probe = file_probe,
     .submit = fdio_submit,
     .cancel = fdio_cancel,
+    .release_ref = fdio_release_ref,
     .configure = store_configure,
     .destroy = store_destroy,
     .priv_size = sizeof(struct store),

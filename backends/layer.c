@@ -24,6 +24,7 @@ layer_open(struct backend *be)
         return err;
     struct be_info in;
     be_info(be->below, &in);
+    in.caps &= ~(unsigned)BE_CAP_WRITE_AT_ONCE; /* a layer may keep a request for later */
     err = be_publish(be, &in, be_identity(be->below));
     if (err != 0)
         be_close(be->below);

@@ -126,7 +126,7 @@ rd_start(struct scsi_cmd *cmd)
 
     be_info(cmd->lu->be, &info);
     cmd->scratch[WINDOW] = sbc_io_window(&info, UINT64_MAX, BUF_MAX);
-    if ((info.caps & BE_CAP_READ_REF) != 0)
+    if (be_lends(cmd->lu->be) && !cmd->no_lend)
         rd_lend(cmd);
     else
         rd_buffered(cmd);
@@ -189,6 +189,23 @@ wr_pull(struct scsi_cmd *cmd)
     scsi_pull(cmd, (uint32_t)cmd->pos, cmd->scratch[LAST], wr_store);
 }
 
+/* A store that is done with the memory when be_submit returns takes it from the transport. */
+static bool
+wr_in_place(struct scsi_cmd *cmd)
+{
+    const uint8_t *mem = NULL;
+
+    if (cmd->scratch[WINDOW] == cmd->end && cmd->xport->peek != NULL)
+        mem = cmd->xport->peek(cmd, cmd->scratch[WINDOW]);
+    if (mem == NULL)
+        return false;
+    cmd->scratch[LAST] = cmd->scratch[WINDOW];
+    cmd->data = (uint8_t *)(uintptr_t)mem;
+    wr_store(cmd);
+    cmd->data = NULL;
+    return true;
+}
+
 void
 sbc_write(struct scsi_cmd *cmd)
 {
@@ -204,6 +221,8 @@ sbc_write(struct scsi_cmd *cmd)
     be_info(cmd->lu->be, &info);
     cmd->pos = 0;
     cmd->scratch[WINDOW] = sbc_io_window(&info, cmd->end, BUF_MAX);
+    if ((info.caps & BE_CAP_WRITE_AT_ONCE) != 0 && wr_in_place(cmd))
+        return;
     if (scsi_buffer(cmd, cmd->scratch[WINDOW], wr_pull))
         wr_pull(cmd);
 }

@@ -171,7 +171,8 @@ enum scsi_status {
 
 struct scsi_xport {
     /* Wants data-out bytes [win_off, win_off + win_len) of the command at cmd->data.  True: they
-     * are there already (immediate data).  False: scsi_pulled will be called, later. */
+     * are there already (immediate data).  False: scsi_pulled will be called, later.  Inside the
+     * call scsi_swap_buf may put a buffer of the transport's that holds them in place. */
     bool (*pull)(struct scsi_cmd *cmd);
     /* Data-in bytes [win_off, +win_len) at cmd->data, not the last ones: send them, no status;
      * scsi_pushed is called, later, when they have left and cmd->data may be overwritten. */
@@ -179,6 +180,9 @@ struct scsi_xport {
     /* Over.  Data-in (if win_len != 0 and the command reads): the last bytes, at win_off; then
      * status, sense.  Or cmd->aborted: send nothing at all. */
     void (*done)(struct scsi_cmd *cmd);
+    /* Instead of a pull: the first len bytes of data-out where the transport has them, good until
+     * scsi_submit returns; NULL: not to be had so.  May be NULL itself. */
+    const uint8_t *(*peek)(struct scsi_cmd *cmd, uint32_t len);
 };
 
 struct scsi_cmd {
@@ -193,6 +197,7 @@ struct scsi_cmd {
     uint8_t lun[8];
     uint8_t attr;     /* enum scsi_attr */
     uint8_t priority; /* RFC 7144 */
+    bool no_lend;     /* data-in has to stay as it is (a digest): never the store's own memory */
     uint32_t exp_out; /* bytes the initiator will send (0 unless the W bit) */
     uint32_t exp_in;  /* bytes the initiator will take (0 unless the R bit) */
     uint64_t tag;     /* for logs */
@@ -234,7 +239,9 @@ struct scsi_cmd {
     uint8_t phase;     /* enum scsi_phase, scsi/priv.h */
     uint8_t park_why;
     bool is_orphan;
-    bool lent; /* data is the backend's: io_release_ref owed */
+    /* data is the backend's: io_release_ref owed; to be sent in place, never touched, because the
+     * store may be cut meanwhile (SIGBUS) */
+    bool lent;
     uint32_t scratch[8];
     struct list waiters;        /* task management functions that wait for the end */
     struct list orphan;         /* lun->orphan_cmds, under lun->lock */
@@ -250,6 +257,9 @@ void scsi_submit(struct scsi_cmd *cmd);
  * ABORTED COMMAND and the additional sense code `asc` (e.g. 0x0c0d, 0x0c0c, 0x4705). */
 void scsi_pulled(struct scsi_cmd *cmd, int err, uint16_t asc);
 void scsi_pushed(struct scsi_cmd *cmd);
+/* Inside a pull: the window's memory becomes *b, whose bytes are the command's from win_off on, and
+ * *b what it was. False: they differ in size, nothing was done. */
+bool scsi_swap_buf(struct scsi_cmd *cmd, struct buf **b);
 /* Ends the command as soon as possible: cancels parking and backend requests; done comes, later,
  * with aborted = true. After done: no effect. */
 void scsi_abort(struct scsi_cmd *cmd);

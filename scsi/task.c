@@ -404,6 +404,19 @@ scsi_pull(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct 
     }
 }
 
+bool
+scsi_swap_buf(struct scsi_cmd *cmd, struct buf **b)
+{
+    struct buf *was = cmd->buf;
+
+    if (was == NULL || cmd->data != was->p || was->cap != (*b)->cap)
+        return false;
+    cmd->buf = *b;
+    cmd->data = cmd->buf->p;
+    *b = was;
+    return true;
+}
+
 void
 scsi_push(struct scsi_cmd *cmd, uint32_t off, uint32_t len, void (*next)(struct scsi_cmd *cmd))
 {

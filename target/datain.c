@@ -70,7 +70,7 @@ datain_send(struct task *t, bool last)
     const struct scsi_cmd *cmd = &t->cmd;
     struct conn *c = t->conn;
     bool with_status = last && cmd->status == SAM_GOOD && cmd->sense_len == 0;
-    bool in_place = cmd->win_len >= TX_IN_PLACE;
+    bool in_place = cmd->lent || cmd->win_len >= TX_IN_PLACE;
     uint32_t end = cmd->win_off + cmd->win_len;
     for (uint32_t off = cmd->win_off; off < end;) {
         bool final;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/counter.h"
 #include "base/pool.h"
@@ -208,6 +209,28 @@ on_advance_later(struct deferred *d)
     advance(container_of(d, struct task, later));
 }
 
+/* Immediate data that came in a buffer of their own stay there: it becomes the window's. */
+static bool
+swap_window(struct task *t)
+{
+    struct conn *c = t->conn;
+    if (!c || !c->rx.own || c->rx.own->p != t->imm || t->cmd.win_off != 0 ||
+        t->imm_len > t->cmd.win_len || !scsi_swap_buf(&t->cmd, &c->rx.own))
+        return false;
+    t->have = t->imm_len;
+    return true;
+}
+
+const uint8_t *
+dataout_peek(struct scsi_cmd *cmd, uint32_t len)
+{
+    struct task *t = container_of(cmd, struct task, cmd);
+    if (!t->imm || t->imm_len < len || t->fail_asc || t->unsol_open)
+        return NULL;
+    t->pulled_to = len;
+    return t->imm;
+}
+
 bool
 dataout_pull(struct scsi_cmd *cmd)
 {
@@ -216,7 +239,9 @@ dataout_pull(struct scsi_cmd *cmd)
     t->have = 0;
     t->pulling = true;
     t->pulled_to = cmd->win_off + cmd->win_len;
-    if (t->imm)
+    if (t->imm && swap_window(t))
+        ; /* nothing to copy */
+    else if (t->imm)
         to_window(t, t->imm, 0, t->imm_len);
     else if (t->kept_len > 0)
         to_window(t, t->kept, t->kept_off, t->kept_len);

@@ -108,7 +108,7 @@ static const struct key_def defs[KEY_COUNT] = {
         .name = "FirstBurstLength", .section = "13.14", .type = KT_NUM, .rule = KR_MIN,
         .from = KF_BOTH, .phases = KP_OPERATIONAL, .scope = KS_SESSION,
         .leading_only = true, .normal_only = true, .settable = true, .propose = true,
-        .min = 512, .max = LEN24_MAX, .def = 65536, .ours = 65536, .lo = 512, .hi = LEN24_MAX,
+        .min = 512, .max = LEN24_MAX, .def = 65536, .ours = 262144, .lo = 512, .hi = LEN24_MAX,
         .irrelevant_if = no_unsolicited, .bound = &below_max_burst },
     [KEY_TIME2WAIT] = {
         .name = "DefaultTime2Wait", .section = "13.15", .type = KT_NUM, .rule = KR_MAX,

@@ -22,6 +22,8 @@
 #define IN_BYTES_LOGIN 16384u
 #define LOGIN_DATA_MAX 8192u  /* MaxRecvDataSegmentLength before it is declared, RFC 7143 13.12 */
 #define DIRECT_MIN     16384u /* so much still to come is received where it belongs */
+#define BULK_MIN       65536u /* after one as large as this the next is not read ahead ... */
+#define BULK_AHEAD     4096u  /* ... but for so much: what is read ahead has to be copied */
 #define TURN_READS     16u    /* then the other connections get their turn */
 
 static void on_readable(struct ev_loop *loop, struct ev_io *ev, int revents);
@@ -208,7 +210,13 @@ place_data(struct conn *c)
         rx->whole = true;
         return true;
     }
-    rx->own = buf_get(worker_bufs(c->w), rx->want);
+    /* of a write's full size where it fits: then the command takes it over as it is */
+    uint32_t size = rx->want;
+    if (rx->row->opcode == OPC_SCSI_CMD && rx->pdu.edtl > size && rx->pdu.edtl <= BUF_MAX)
+        size = rx->pdu.edtl;
+    else if (rx->row->opcode == OPC_SCSI_CMD && rx->pdu.edtl > BUF_MAX)
+        size = BUF_MAX;
+    rx->own = buf_get(worker_bufs(c->w), size);
     if (!rx->own) {
         conn_close(c, "no memory to receive", false);
         return false;
@@ -234,6 +242,8 @@ header_done(struct conn *c)
         dataout_begin(c, pdu);
     rx->fill = 0;
     rx->want = (pdu->data_len + 3) & ~3u;
+    if (rx->want > 0)
+        rx->bulk = rx->want >= BULK_MIN;
     rx->crc = CRC32C_INIT;
     if (rx->want == 0) {
         complete(c, NULL, true);
@@ -416,6 +426,16 @@ make_room(struct conn *c)
     return rx->in != NULL;
 }
 
+/* How much may be read into `in`. */
+static uint32_t
+ahead(const struct rx *rx)
+{
+    uint32_t room = rx->in->cap - rx->tail;
+    uint32_t has = rx->tail - rx->head;
+    uint32_t want = step_needs(rx) > has + BULK_AHEAD ? step_needs(rx) - has : BULK_AHEAD;
+    return rx->bulk && want < room ? want : room;
+}
+
 /* One read. Bytes, 0: nothing more for now or the connection ends; *drained: the socket has no
  * more. */
 static size_t
@@ -434,8 +454,9 @@ fill(struct conn *c, bool *drained)
         direct = rx->pdu.data_len - rx->fill;
         iov[n++] = (struct iovec){.iov_base = rx->to + rx->fill, .iov_len = direct};
     }
-    asked = direct + rx->in->cap - rx->tail;
-    iov[n++] = (struct iovec){.iov_base = rx->in->p + rx->tail, .iov_len = rx->in->cap - rx->tail};
+    uint32_t room = ahead(rx);
+    asked = direct + room;
+    iov[n++] = (struct iovec){.iov_base = rx->in->p + rx->tail, .iov_len = room};
     ssize_t got = c->xp.ops->read(&c->xp, iov, n);
     if (got == -EAGAIN) {
         *drained = true;

@@ -42,6 +42,7 @@ struct rx {
     uint8_t ahs[1024];     /* TotalAHSLength is one byte of words: at most 1020 bytes */
     uint32_t fill;         /* bytes of the data segment that are there (with padding) */
     uint32_t want;         /* bytes of the data segment with padding */
+    bool bulk;             /* the last data segment was large */
     bool whole;            /* the data segment is waited for in `in` */
     uint8_t *to;           /* else: where it goes; NULL: discarded */
     struct buf *own;       /* memory behind `to` when it is not a task's */

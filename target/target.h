@@ -51,7 +51,7 @@ struct tgt_opts {
     unsigned nop_interval_s;  /* 10; 0: off. per node overridable */
     unsigned nop_count;       /* 3 unanswered pings (as tgt) */
     unsigned shutdown_s;      /* 5: deadline for an orderly SIGTERM */
-    uint64_t sess_mem_bytes;  /* 16 MiB */
+    uint64_t sess_mem_bytes;  /* 32 MiB: 128 commands with a first burst of 256 KiB */
     bool affine;              /* placement: all sessions of a target on one worker */
 };
 extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
@@ -559,6 +559,7 @@ enum verdict dataout_pdu(struct conn *c, struct pdu *pdu); /* whole; pdu->bad_da
  * the violation (RFC 7143 11.4.7.2). */
 uint16_t dataout_init(struct task *t, bool final);
 bool dataout_pull(struct scsi_cmd *cmd);
+const uint8_t *dataout_peek(struct scsi_cmd *cmd, uint32_t len);
 /* After scsi_submit: immediate data that were not pulled yet are copied. */
 void dataout_keep_immediate(struct task *t);
 bool dataout_is_open(const struct task *t); /* data that were promised or asked for are missing */

@@ -183,6 +183,7 @@ on_done(struct scsi_cmd *cmd)
 
 static const struct scsi_xport xport = {
     .pull = dataout_pull,
+    .peek = dataout_peek,
     .push = datain_push,
     .done = on_done,
 };
@@ -240,6 +241,7 @@ fill_task(struct task *t, struct conn *c, const struct pdu *pdu)
     memcpy(cmd->lun, pdu->lun, sizeof cmd->lun);
     cmd->attr = pdu->flags & CMD_ATTR;
     cmd->priority = pdu->byte2 >> 4;
+    cmd->no_lend = c->p.data_digest;
     cmd->exp_in = t->is_read ? pdu->edtl : 0;
     cmd->exp_out = t->is_write ? pdu->edtl : 0;
     cmd->tag = pdu->itt;

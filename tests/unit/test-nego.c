@@ -171,7 +171,7 @@ test_numbers(void)
     CU_ASSERT(one("DefaultTime2Wait=100", "100"));
     CU_ASSERT(one("DefaultTime2Wait=0", "2"));
     CU_ASSERT(one("DefaultTime2Retain=3600", "0"));
-    CU_ASSERT(one("FirstBurstLength=16777215", "65536"));
+    CU_ASSERT(one("FirstBurstLength=16777215", "262144"));
     CU_ASSERT(one("iSCSIProtocolLevel=2", "1"));
     CU_ASSERT(one("iSCSIProtocolLevel=0", "0"));
 }

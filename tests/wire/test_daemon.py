@@ -739,3 +739,29 @@ def all_luns(env):
             s.run_ua(scsi.TEST_UNIT_READY, lun=lun).good()
             s.run(scsi.read10(0, 1), read=BLK, lun=lun).good()
         s.logout()
+
+
+@row("CF-01", "SAM-5 5.3", "a file in memory that is cut under its unit: what is gone is an error or "
+     "a dropped connection, what is there is served, and the daemon lives")
+def file_in_memory_is_cut(env):
+    path = "/dev/shm/evtgt-cut-%d" % os.getpid()
+    try:
+        with open(path, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, 4 * MIB)
+        with env.with_daemon([Target("disk", [disk(path, create=False)])]) as d:
+            s = env.session()
+            s.run_ua(scsi.write10(0, 16), write=b"\x5a" * (16 * BLK), lun=0).good()
+            os.truncate(path, MIB)
+            for length in (8, 256):
+                s = env.session()
+                try:
+                    t = s.run_ua(scsi.read10(6144 - length, length), read=length * BLK, lun=0)
+                    assert t.status == 2, "a read of what is gone: status %02x" % t.status
+                except (Closed, Silent, OSError):
+                    pass
+            assert d.alive(), "the daemon died"
+            s = env.session()
+            t = s.run_ua(scsi.read10(0, 16), read=16 * BLK, lun=0).good()
+            assert t.data == b"\x5a" * (16 * BLK)
+    finally:
+        os.unlink(path)
