@@ -46,6 +46,17 @@ pool_new(size_t obj_size, unsigned objs_per_slab)
     return p;
 }
 
+static void
+slabs_free(struct pool *p)
+{
+    while (p->slabs) {
+        struct slab *s = p->slabs;
+        p->slabs = s->next;
+        unpoison(s->mem, p->stride * p->per_slab);
+        free(s);
+    }
+}
+
 void
 pool_free(struct pool *p)
 {
@@ -53,34 +64,41 @@ pool_free(struct pool *p)
         return;
     if (p->in_use != 0)
         log_abort("pool freed with %u objects of %zu bytes in use", p->in_use, p->obj_size);
-    while (p->slabs) {
-        struct slab *s = p->slabs;
-        p->slabs = s->next;
-        unpoison(s->mem, p->stride * p->per_slab);
-        free(s);
-    }
+    slabs_free(p);
     free(p);
 }
 
 static void
-pool_grow(struct pool *p)
+slab_add(struct pool *p, struct slab *s)
 {
-    struct slab *s = xmalloc(sizeof *s + p->stride * p->per_slab);
     s->next = p->slabs;
     p->slabs = s;
     for (unsigned i = p->per_slab; i-- > 0;) { /* so that objects come out in address order */
         struct free_obj *o = (void *)(s->mem + i * p->stride);
+        unpoison(o, p->obj_size);
         o->next = p->free;
         p->free = o;
         poison(o, p->stride);
     }
 }
 
+void
+pool_trim(struct pool *p)
+{
+    if (p->in_use > 0 || !p->slabs || !p->slabs->next)
+        return;
+    struct slab *keep = p->slabs;
+    p->slabs = keep->next;
+    slabs_free(p);
+    p->free = NULL;
+    slab_add(p, keep);
+}
+
 void *
 pool_get(struct pool *p)
 {
     if (!p->free)
-        pool_grow(p);
+        slab_add(p, xmalloc(sizeof(struct slab) + p->stride * p->per_slab));
     struct free_obj *o = p->free;
     unpoison(o, p->obj_size);
     p->free = o->next;

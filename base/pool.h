@@ -16,6 +16,8 @@ void pool_free(struct pool *p);
 /* Zeroed object; never NULL (memory exhaustion of small objects aborts, as in worker_post). */
 void *pool_get(struct pool *p);
 void pool_put(struct pool *p, void *obj);
+/* Gives the memory of all but one slab back when no object is in use, else nothing. */
+void pool_trim(struct pool *p);
 unsigned pool_in_use(const struct pool *p);
 
 /* Small allocations outside the data path: never NULL, abort with a log line when out of memory. */

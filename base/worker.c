@@ -9,9 +9,14 @@
 #include "base/worker.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -24,9 +29,10 @@
 #define MAX_ROUNDS     64u
 #define SHRINK_MS      1000u
 #define COARSE_FROM_US 100000u /* timers of this length and more end on a multiple of ... */
+#define FINE_BELOW_US  50000u
 #define COARSE_US      10000u
 
-static _Thread_local struct worker *self;
+_Thread_local struct worker *worker_here;
 
 /* Workers that requests still point to; never freed. Main only. */
 static struct worker *left_behind;
@@ -115,6 +121,77 @@ worker_defer_flush(struct worker *w, struct deferred *d)
 /* --- timers ---------------------------------------------------------------------------------- */
 
 static void
+timer_fire(struct worker_timer *t)
+{
+    list_del(&t->link);
+    t->fn(t);
+}
+
+/* Short timers: epoll waits whole milliseconds, so a timerfd tells when the first of them is due. */
+static void
+fine_arm(struct worker *w)
+{
+    if (list_is_empty(&w->fine))
+        return;
+    uint64_t due = list_first(&w->fine, struct worker_timer, link)->due_us;
+    if (due == w->fine_armed_us)
+        return;
+    struct itimerspec its = {
+        .it_value = {.tv_sec = (time_t)(due / 1000000), .tv_nsec = (long)(due % 1000000) * 1000}};
+    timerfd_settime(w->fine_fd, TFD_TIMER_ABSTIME, &its, NULL);
+    w->fine_armed_us = due;
+}
+
+static void
+on_fine(struct ev_loop *loop, struct ev_io *ev, int revents)
+{
+    (void)loop;
+    (void)revents;
+    struct worker *w = ev->data;
+    uint64_t n, now = clock_us();
+    (void)!read(w->fine_fd, &n, sizeof n);
+    w->fine_armed_us = 0;
+    while (!list_is_empty(&w->fine)) {
+        struct worker_timer *t = list_first(&w->fine, struct worker_timer, link);
+        if (t->due_us > now)
+            break;
+        timer_fire(t);
+    }
+    fine_arm(w);
+}
+
+/* In the order in which they are due; mostly all are equally long, and this is the last. */
+static void
+fine_start(struct worker *w, struct worker_timer *t)
+{
+    struct list *after = w->fine.prev;
+    while (after != &w->fine && container_of(after, struct worker_timer, link)->due_us > t->due_us)
+        after = after->prev;
+    list_insert_between(&t->link, after, after->next);
+    fine_arm(w);
+}
+
+static bool
+fine_init(struct worker *w)
+{
+    list_init(&w->fine);
+    w->fine_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (w->fine_fd < 0)
+        return false;
+    ev_io_init(&w->fine_ev, on_fine, w->fine_fd, EV_READ);
+    w->fine_ev.data = w;
+    ev_io_start(w->loop, &w->fine_ev);
+    return true;
+}
+
+static void
+fine_fini(struct worker *w)
+{
+    ev_io_stop(w->loop, &w->fine_ev);
+    close(w->fine_fd);
+}
+
+static void
 timer_arm(struct worker_timer *t, uint64_t now)
 {
     if (clock_is_fake())
@@ -122,13 +199,6 @@ timer_arm(struct worker_timer *t, uint64_t now)
     double after = t->due_us > now ? (double)(t->due_us - now) / 1e6 : 0.;
     ev_timer_set(&t->ev, after, 0.);
     ev_timer_start(t->w->loop, &t->ev);
-}
-
-static void
-timer_fire(struct worker_timer *t)
-{
-    list_del(&t->link);
-    t->fn(t);
 }
 
 static void
@@ -163,6 +233,10 @@ worker_timer_start_us(struct worker_timer *t, uint64_t us)
     t->due_us = us < UINT64_MAX - now - COARSE_US ? now + us : UINT64_MAX - COARSE_US;
     if (us >= COARSE_FROM_US && !clock_is_fake())
         t->due_us = (t->due_us + COARSE_US - 1) / COARSE_US * COARSE_US;
+    if (us < FINE_BELOW_US && !clock_is_fake()) {
+        fine_start(t->w, t);
+        return;
+    }
     list_add_tail(&t->w->timers, &t->link);
     timer_arm(t, now);
 }
@@ -187,6 +261,7 @@ worker_timer_is_active(const struct worker_timer *t)
 static bool
 run_fake_timers(struct worker *w)
 {
+    list_splice_tail(&w->timers, &w->fine); /* started before the clock was faked */
     for (unsigned n = 0;; n++) {
         struct worker_timer *first = NULL;
         list_each(it, &w->timers) {
@@ -201,12 +276,23 @@ run_fake_timers(struct worker *w)
     }
 }
 
+/* The last of what a burst of work took: the C library keeps it for the next one otherwise. */
+static void
+trim_heap(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 static void
 on_shrink(struct worker_timer *t)
 {
     bufpool_shrink(t->w->bufs);
     if (bufpool_can_shrink(t->w->bufs))
         worker_timer_start_ms(t, SHRINK_MS);
+    else
+        trim_heap();
 }
 
 void
@@ -257,12 +343,14 @@ worker_setup(struct worker *w)
     w->loop = w->kind == WK_MAIN ? ev_default_loop(flags) : ev_loop_new(flags);
     if (!w->loop)
         return -ENOMEM;
-    int err = disk_init(w);
+    int err = fine_init(w) ? disk_init(w) : -errno;
     if (err < 0) {
+        if (w->fine_fd >= 0)
+            fine_fini(w);
         ev_loop_destroy(w->loop);
         return err;
     }
-    self = w;
+    worker_here = w;
     counter_attach();
     ev_prepare_init(&w->prepare, on_prepare);
     w->prepare.data = w;
@@ -288,12 +376,13 @@ worker_teardown(struct worker *w)
     bufpool_free(w->bufs);
     disk_fini(w);
     mailbox_fini(w);
+    fine_fini(w);
     ev_idle_stop(w->loop, &w->idle);
     ev_prepare_stop(w->loop, &w->prepare);
     ev_loop_destroy(w->loop);
     counter_detach();
-    if (self == w)
-        self = NULL;
+    if (worker_here == w)
+        worker_here = NULL;
 }
 
 /* Frees w unless a request or a job still points to it. */
@@ -441,12 +530,12 @@ worker_turn(struct worker *w, bool wait)
 {
     bool more;
     worker_assert_owner(w);
-    struct worker *outer = self;
-    self = w;
+    struct worker *outer = worker_here;
+    worker_here = w;
     bool did = work(w, &more);
     ev_run(w->loop, wait && !did ? EVRUN_ONCE : EVRUN_NOWAIT);
     work(w, &more);
-    self = outer;
+    worker_here = outer;
 }
 
 void
@@ -490,11 +579,11 @@ worker_budget(struct worker *w)
 struct worker *
 worker_self(void)
 {
-    return self;
+    return worker_here;
 }
 
 void
-worker_assert_owner(const struct worker *w)
+worker_assert_slowly(const struct worker *w)
 {
     if (!pthread_equal(w->owner, pthread_self()))
         log_abort("worker %u: owned state touched by another thread", w->id);

@@ -73,7 +73,14 @@ struct budget *worker_budget(struct worker *w);
 /* The worker whose thread this is, or NULL. */
 struct worker *worker_self(void);
 /* Aborts with a message when called on another thread: at the entry of every owned function. */
-void worker_assert_owner(const struct worker *w);
+extern _Thread_local struct worker *worker_here; /* mostly the only worker of a thread */
+void worker_assert_slowly(const struct worker *w);
+static inline void
+worker_assert_owner(const struct worker *w)
+{
+    if (worker_here != w)
+        worker_assert_slowly(w);
+}
 
 /* --- messages ------------------------------------------------------------------------------ */
 

@@ -40,6 +40,10 @@ struct worker {
 
     struct list ready, flush; /* struct deferred */
     struct list timers;       /* active worker_timers */
+    struct list fine;         /* the short ones of them, in the order in which they are due */
+    struct ev_io fine_ev;     /* their timerfd */
+    int fine_fd;
+    uint64_t fine_armed_us; /* what it is set to; 0: not */
 
     /* disk.c */
     struct disk_ring *ring; /* NULL: pool engine */

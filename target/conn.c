@@ -32,7 +32,7 @@ struct tgt_opts tgt_opts = {
     .nop_interval_s = 10,
     .nop_count = 3,
     .shutdown_s = 5,
-    .sess_mem_bytes = 16 * 1024 * 1024,
+    .sess_mem_bytes = 32 * 1024 * 1024,
 };
 
 static atomic_uint half_open;
@@ -337,6 +337,8 @@ finish(struct conn *c)
     c->xp.ops->close(&c->xp);
     list_del(&c->on_worker);
     here->nconns--;
+    pool_trim(here->tasks); /* after a burst of sessions */
+    pool_trim(here->txitems);
     conn_event(c, CE_GONE);
     conn_put(c);
 }
