@@ -3,5 +3,11 @@
 if HAVE_LIBISCSI
 check_PROGRAMS += tests/perf/iscsi-load tests/perf/null-iscsi
 tests_perf_iscsi_load_LDADD = -liscsi
+bench_needs = tests/perf/iscsi-load$(EXEEXT) tests/perf/null-iscsi$(EXEEXT)
 endif
+
+# Side by side with a server that does nothing and with tgt; see docs/performance.md.
+bench: evtgtd$(EXEEXT) $(bench_needs)
+	$(srcdir)/tests/perf/bench --build .
+.PHONY: bench
 EXTRA_DIST += tests/perf/bench tests/perf/benchlib.py tests/perf/benchparts.py
