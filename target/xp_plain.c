@@ -21,8 +21,7 @@ const char *__tsan_default_suppressions(void);
 const char *
 __tsan_default_suppressions(void)
 {
-    return "race:on_close_socket\n"
-           "race:guard_copy\n"; /* what lies in a mapped file may be read and written at once */
+    return "race:on_close_socket\n";
 }
 #endif
 
