@@ -116,7 +116,7 @@ decode(struct scsi_cmd *cmd, const struct scsi_op *op)
     cmd->lba = field_get(cmd->cdb, op->lba);
     cmd->nblk = field_get(cmd->cdb, op->nblk);
     cmd->alloc_len = op->alloc.len != 0 ? (uint32_t)field_get(cmd->cdb, op->alloc) : UINT32_MAX;
-    if (op->cdb_len == 6 && op->lba.len == 3) { /* READ(6), WRITE(6): SBC-3 5.10 */
+    if (op->cdb_len == 6 && op->lba.len == 3) { /* READ(6), WRITE(6): SBC-2 5.5 */
         cmd->lba &= 0x1fffff;
         if (cmd->nblk == 0)
             cmd->nblk = 256;

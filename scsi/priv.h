@@ -46,8 +46,8 @@ enum op_flag {
     OP_IMPLICIT_HEAD = 256, /* SAM-5 8.2: INQUIRY, REPORT LUNS, REQUEST SENSE run at once */
     OP_WLUN = 512,          /* answered by the REPORT LUNS well-known unit too */
     /* What data the CDB describes beside OP_BLOCKS; dispatch sets xfer_out by these: */
-    OP_BYTCHK = 1024,    /* VERIFY: nothing, all blocks or one block by BYTCHK (SBC-3 5.33) */
-    OP_ONE_BLOCK = 2048, /* WRITE SAME: one block, none with NDOB (SBC-3 5.47) */
+    OP_BYTCHK = 1024,    /* VERIFY: nothing, all blocks or one block by BYTCHK (SBC-3 5.29) */
+    OP_ONE_BLOCK = 2048, /* WRITE SAME: one block, none with NDOB (SBC-3 5.44) */
     OP_THIN = 4096,      /* withdrawn (05/20/00, not in RSOC) unless lun_is_thin */
     OP_UNMAP_BIT = 8192, /* WRITE SAME: the UNMAP bit is withdrawn unless lun_is_thin */
     OP_RANGE =

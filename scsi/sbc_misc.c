@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ CAPACITY (SBC-3 5.16, 5.17), SYNCHRONIZE CACHE (5.25, 5.26), PRE-FETCH (5.9, 5.10) and
- * START STOP UNIT (5.24).  Called by dispatch on the command's worker.
+ * READ CAPACITY (SBC-3 5.15, 5.16), SYNCHRONIZE CACHE (5.26, 5.27), PRE-FETCH (5.8, 5.9) and
+ * START STOP UNIT (5.25).  Called by dispatch on the command's worker.
  */
 #include "config.h"
 

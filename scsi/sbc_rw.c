@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READ and WRITE (6, 10, 12, 16): SBC-3 5.11 to 5.14 and 5.29 to 5.32.  Called by dispatch on the
+ * READ and WRITE (6, 10, 12, 16): SBC-3 5.11 to 5.13 and 5.33 to 5.35.  Called by dispatch on the
  * command's worker, which has set xfer_in or xfer_out and refused too long transfers and data-out
  * that cannot be used.
  *
@@ -150,7 +150,7 @@ sbc_read(struct scsi_cmd *cmd)
         scsi_good(cmd);
         return;
     }
-    /* FUA: the data come from the medium (SBC-3 5.12): what only the cache has goes there first */
+    /* FUA: the data come from the medium (SBC-3 5.11): what only the cache has goes there first */
     if (has_fua(cmd) && (cmd->cdb[1] & 0x08) != 0)
         sbc_io_settle(cmd, on_settled);
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UNMAP (SBC-3 5.28), WRITE SAME (5.45 to 5.47) and GET LBA STATUS (5.6).  Called by dispatch on
+ * UNMAP (SBC-3 5.28), WRITE SAME (5.43, 5.44) and GET LBA STATUS (5.4).  Called by dispatch on
  * the command's worker, which has refused what thin provisioning would be needed for and is not
  * there (OP_THIN, OP_UNMAP_BIT), and anchoring.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * VERIFY and WRITE AND VERIFY (10, 12, 16): SBC-3 5.36 to 5.38 and 5.42 to 5.44.  Called by
+ * VERIFY and WRITE AND VERIFY (10, 12, 16): SBC-3 5.29 to 5.31 and 5.37 to 5.39.  Called by
  * dispatch on the command's worker, once xfer_out is set and data-out that cannot be used is
  * refused.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * TEST UNIT READY, REQUEST SENSE, REPORT LUNS (SPC-4 6.47, 6.39, 6.33), RESERVE and RELEASE
- * (SPC-2 7.21, 7.17), PREVENT ALLOW MEDIUM REMOVAL (SBC-3 5.13).  Called by dispatch on the
+ * (SPC-2 7.21, 7.17), PREVENT ALLOW MEDIUM REMOVAL (SBC-3 5.10).  Called by dispatch on the
  * command's worker.
  */
 #include "scsi/priv.h"

@@ -81,7 +81,7 @@ test_forms(void)
     }
 }
 
-/* TRANSFER LENGTH 0 is 256 blocks in the 6-byte forms, nothing in the others (SBC-3 5.10, 5.11). */
+/* TRANSFER LENGTH 0 is 256 blocks in the 6-byte forms, nothing in the others (SBC-2 5.5, SBC-3 5.11). */
 static void
 test_zero_length(void)
 {

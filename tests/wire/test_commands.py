@@ -506,7 +506,7 @@ def big_blocks(env):
     assert got == data[:4096] + bytes(4096) + data[8192:]
 
 
-@row("C-17", "SPC-4 6.13, SBC-3 5.13", "PREVENT ALLOW MEDIUM REMOVAL: taken with prevent 0; with 1 "
+@row("C-17", "SBC-3 5.10", "PREVENT ALLOW MEDIUM REMOVAL: taken with prevent 0; with 1 "
      "on a medium that cannot be removed GOOD or 24/00; reserved values refused")
 def prevent_allow(env):
     s = env.session()

@@ -534,7 +534,7 @@ def cache_off_fails(env):
         assert cache_is_on(s)
 
 
-@row("CA-03", "SBC-3 5.24", "a STOP UNIT whose flush fails is not GOOD, with NO_FLUSH it is; a "
+@row("CA-03", "SBC-3 5.25", "a STOP UNIT whose flush fails is not GOOD, with NO_FLUSH it is; a "
      "failed flush is remembered for all sessions")
 def failed_flush_is_sticky(env):
     layer = "layer error:errno=EIO,op=flush,count=1"

@@ -379,7 +379,7 @@ def task_attributes(env):
         s.run(scsi.read10(0, 1), read=BLK, lun=env.lun0, attr=attr).good()
 
 
-@row("F-39", "SBC-3 5.8", "READ and WRITE of no blocks: GOOD, no data")
+@row("F-39", "SBC-3 5.11, 5.33", "READ and WRITE of no blocks: GOOD, no data")
 def no_blocks(env):
     s = env.session()
     for cdb in (scsi.read10(0, 0), scsi.write10(0, 0), scsi.read16(0, 0), scsi.write16(0, 0)):

@@ -304,7 +304,7 @@ def vpd_list(env):
             s.run(scsi.inquiry(255, p), read=255, lun=env.lun0).check(5, 0x24, 0)
 
 
-@row("BR-48", "SBC-3 5.27", "VERIFY past the end: 05/21/00, with BYTCHK=0 too")
+@row("BR-48", "SBC-3 5.29", "VERIFY past the end: 05/21/00, with BYTCHK=0 too")
 def verify_range(env):
     s = env.session()
     cap = int.from_bytes(s.run(scsi.read_capacity10(), read=8, lun=env.lun0).good().data[:4],

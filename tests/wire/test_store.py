@@ -18,7 +18,7 @@ def pattern(n, seed=0):
     return b"".join((seed + i).to_bytes(8, "big") * (BLK // 8) for i in range(n))
 
 
-@row("ST-01", "SBC-3 5.47", "WRITE SAME of many blocks reaches each of them, with a pattern and "
+@row("ST-01", "SBC-3 5.43", "WRITE SAME of many blocks reaches each of them, with a pattern and "
      "with zeros, where the store zeroes and where zeros are written", 40)
 def write_same_whole_range(env):
     with tempfile.NamedTemporaryFile(prefix="evtgt-wire-", dir="/dev/shm") as shm:
