@@ -129,6 +129,19 @@ number(int opt, const char *text, long max)
 }
 
 /* clang-format off */
+/* --params given more than once is as if its parts were one list. */
+static const char *
+join(const char *list, const char *more)
+{
+    static char *joined; /* until the end of the process */
+    if (!list)
+        return more;
+    char *both = xasprintf("%s,%s", list, more);
+    free(joined);
+    joined = both;
+    return joined;
+}
+
 static void
 take_option(struct args *a, int c)
 {
@@ -154,7 +167,7 @@ take_option(struct args *a, int c)
     case 'p': a->password = optarg; break;
     case 'H': a->host = optarg; break;
     case 'F': a->force = true; break;
-    case 'P': a->params = optarg; break;
+    case 'P': a->params = join(a->params, optarg); break;
     case 'B': a->bus = optarg; break;
     case 'Y': a->device_type = optarg; break;
     case 'O': a->outgoing = true; break;

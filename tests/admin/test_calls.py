@@ -197,6 +197,12 @@ def test_lun_update(settings):
         s.login()
         inq = bytes(s.run_ua(scsi.inquiry(36), read=36, lun=1).good().data)
         assert inq[8:36] == b"ACME    DISK            0103", inq
+        call(d, LU + "--op update --lun 1 --params vendor_id=TWICE --params product_rev=7")
+        inq = bytes(s.run_ua(scsi.inquiry(36), read=36, lun=1).good().data)
+        assert inq[8:36] == b"TWICE   DISK            7   ", inq
+        call(d, LU + "--op update --lun 1 --params vendor_id=A --params vendor_id=B", 22,
+             "--params: 'vendor_id' is given twice")
+        call(d, LU + "--op update --lun 1 --params vendor_id=ACME")
         call(d, LU + "--op update --lun 1 --params online=0")
         assert "            Online: No\n" in shown(d)
         assert s.run_ua(scsi.TEST_UNIT_READY, lun=1).status == 2
