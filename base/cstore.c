@@ -384,8 +384,7 @@ static void
 on_job_run(struct helper_job *job)
 {
     struct entry *e = container_of(job, struct entry, job);
-    if (!e->err) /* else refused by check_args */
-        wait_done(e->cs, e);
+    wait_done(e->cs, e);
 }
 
 static void
@@ -410,6 +409,7 @@ cstore_write(struct cstore *cs, const char *name, const void *data, size_t len, 
     e->fn = done;
     e->arg = arg;
     e->err = err;
+    e->done = err != 0; /* refused: nothing to wait for */
     e->job.run = on_job_run;
     e->job.done = on_job_done;
     e->job.w = w;

@@ -18,8 +18,15 @@ static _Thread_local volatile sig_atomic_t is_guarded;
 static void
 on_sigbus(int sig)
 {
-    if (is_guarded)
+    if (is_guarded) {
+        /* the jump does not restore the mask (that would be a system call a copy), and not every
+         * layer under us heeds SA_NODEFER: a fault while it is blocked would end the process */
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, sig);
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
         siglongjmp(way_out, 1);
+    }
     signal(sig, SIG_DFL); /* the instruction is tried again, and that is the end */
 }
 
@@ -29,6 +36,15 @@ install(void)
     struct sigaction sa = {.sa_handler = on_sigbus, .sa_flags = SA_NODEFER};
     sigemptyset(&sa.sa_mask);
     sigaction(SIGBUS, &sa, NULL);
+}
+
+void
+guard_thread_signals(sigset_t *set)
+{
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigfillset(set);
+    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(set, faults[i]);
 }
 
 void

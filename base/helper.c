@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/worker_priv.h"
 
@@ -98,7 +99,7 @@ thread_start(void)
 {
     sigset_t all, old;
     pthread_t t;
-    sigfillset(&all);
+    guard_thread_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the main thread's */
     int err = pthread_create(&t, NULL, helper_main, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

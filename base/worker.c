@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/counter.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/worker_priv.h"
@@ -431,7 +432,7 @@ worker_start(const struct worker_opts *opts)
 {
     struct worker *w = worker_alloc(opts, WK_THREAD);
     sigset_t all, old;
-    sigfillset(&all);
+    guard_thread_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the main thread's */
     int err = pthread_create(&w->thread, NULL, worker_thread, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -3,12 +3,16 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/guard.h"
+#include "base/helper.h"
+#include "base/worker.h"
 #include "tests/unit/unit.h"
 
 #define PAGE 4096u
@@ -40,14 +44,53 @@ cut_copies(void *arg)
     return arg;
 }
 
+/* Workers and helpers block signals, but not those of their own faults. */
+static void
+on_worker(struct worker *w, void *arg)
+{
+    (void)w;
+    cut_copies(NULL);
+    atomic_store((atomic_bool *)arg, true);
+}
+
+static void
+helper_run(struct helper_job *job)
+{
+    (void)job;
+    cut_copies(NULL);
+}
+
+static void
+helper_done(struct helper_job *job)
+{
+    job->w = NULL;
+}
+
 static void
 test_cut(void)
 {
     pthread_t t;
+    static atomic_bool seen;
+    struct helper_job job = {.run = helper_run, .done = helper_done};
     CU_ASSERT_EQUAL(ftruncate(fd, PAGE), 0);
     cut_copies(NULL);
     CU_ASSERT_EQUAL(pthread_create(&t, NULL, cut_copies, NULL), 0);
     pthread_join(t, NULL);
+    CU_ASSERT_EQUAL_FATAL(helper_pool_start(1, 2), 0);
+    struct worker *w = worker_start(&(struct worker_opts){.engine = ENGINE_POOL});
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    worker_post(w, on_worker, &seen);
+    while (!atomic_load(&seen))
+        clock_pause_ms(1);
+    worker_stop(w);
+    worker_join(w);
+    struct worker *l = worker_new_local(&(struct worker_opts){.engine = ENGINE_POOL});
+    job.w = l;
+    helper_submit(&job);
+    while (job.w)
+        worker_turn(l, true);
+    worker_free_local(l);
+    helper_pool_stop();
     CU_ASSERT_EQUAL(ftruncate(fd, 2 * PAGE), 0);
     test_copies();
 }
