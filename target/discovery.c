@@ -214,7 +214,7 @@ static bool
 may_see(const struct conn *c, const struct tgt_node *node)
 {
     return !node->offline &&
-           acl_admits(node->acl, (const struct sockaddr *)&c->peer, c->sess->initiator);
+           node_admits(node, (const struct sockaddr *)&c->peer, c->sess->initiator);
 }
 
 static void

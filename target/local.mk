@@ -7,7 +7,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/sess_shutdown.c target/task.c target/tmf.c \
 	target/tx.c target/xp_plain.c \
 	target/acl.c target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
-	target/text.c \
+	target/text.c target/isns_dd.c target/isns_dd.h \
 	target/portal.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_priv.h target/admin_req.c \
 	target/admin_sess.c target/admin_sys.c target/admin_target.c \

@@ -234,8 +234,8 @@ find_target(struct conn *c, const char **why)
     l->res.node = node_get(node);
     l->auth.node = node;
     l->nego.ours = node->keys;
-    *why = "address or name is not in the target's access list";
-    if (!acl_admits(node->acl, (const struct sockaddr *)&c->peer, l->res.initiator))
+    *why = "not admitted by the target's access list or discovery domains";
+    if (!node_admits(node, (const struct sockaddr *)&c->peer, l->res.initiator))
         return LS_AUTHORIZATION;
     *why = "target is offline";
     return node->offline ? LS_UNAVAILABLE : LS_OK;

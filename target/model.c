@@ -111,6 +111,7 @@ model_target_free(struct model_target *t)
         apply_store_drop(s);
     }
     model_touch_luns(t);
+    isns_dd_put(t->dd);
     free(t);
 }
 
@@ -257,6 +258,8 @@ make_node(struct model_target *t, char *err, size_t errsize)
     n->max_cmds = t->max_cmds;
     n->keys = t->keys;
     n->acl = acl;
+    if (model.dd_only)
+        n->dd = t->dd ? isns_dd_get(t->dd) : isns_dd_new(NULL, 0);
     if (!t->map)
         t->map = make_map(t);
     n->map = lun_map_get(t->map);

@@ -64,6 +64,7 @@ struct model_target {
     struct key_values keys;
     struct list rules; /* struct model_rule, in the order given */
     struct list luns;
+    struct isns_dd *dd;    /* initiators in its discovery domains; NULL: not known */
     struct tgt_node *node; /* as published last; NULL: must be made anew */
     struct lun_map *map;   /* its LUNs; NULL: must be made anew. The same object as long as nothing
                               changed: a new one is announced to initiators */
@@ -78,6 +79,7 @@ struct model {
     struct cstore *cstore;
     uint8_t seed[32];
     bool offline; /* the whole daemon: every target answers as if it were offline */
+    bool dd_only; /* access by discovery domain; where it is not known: nobody */
 };
 extern struct model model;
 

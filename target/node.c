@@ -25,6 +25,7 @@ node_put(struct tgt_node *n)
     if (!n || !ref_put(&n->ref))
         return;
     acl_put(n->acl);
+    isns_dd_put(n->dd);
     lun_map_put(n->map);
     free(n);
 }

@@ -31,6 +31,7 @@
 #include "base/ref.h"
 #include "base/worker.h"
 #include "scsi/scsi.h"
+#include "target/isns_dd.h"
 #include "target/pdu.h"
 
 #define ISCSI_NAME_MAX 223 /* bytes, RFC 7143 4.2.7.1 */
@@ -140,6 +141,7 @@ struct tgt_node {
     unsigned max_cmds;                  /* CmdSN window; MaxQueueCmd, default 128 */
     struct key_values keys;
     struct acl *acl;
+    struct isns_dd *dd; /* access by discovery domain; NULL: not asked for */
     struct lun_map *map;
 };
 
@@ -156,6 +158,13 @@ struct node_set {
     struct node_portal *portals;
 };
 
+/* May this initiator (folded name) log in from there, and hear of the target? Any thread. */
+static inline bool
+node_admits(const struct tgt_node *n, const struct sockaddr *peer, const char *initiator_name)
+{
+    return acl_admits(n->acl, peer, initiator_name) &&
+           (n->dd == NULL || isns_dd_admits(n->dd, initiator_name));
+}
 struct tgt_node *node_get(struct tgt_node *n);
 void node_put(struct tgt_node *n);
 /* On a worker: the set published to it; borrowed until the next loop turn. */
