@@ -6,5 +6,5 @@ base_libbase_a_SOURCES = base/buf.c base/budget.c base/clock.c base/counter.c ba
 	base/bytes.h base/cur.h base/list.h base/ref.h base/serial.h \
 	base/buf.h base/budget.h base/clock.h base/counter.h base/crc32c.h base/cstore.h \
 	base/dirs.h base/disk.h base/guard.h base/helper.h base/log.h base/netif.h base/opener.h \
-	base/poison.h base/pool.h base/worker.h \
+	base/poison.h base/pool.h base/spin.h base/worker.h \
 	base/worker_priv.h

@@ -96,6 +96,8 @@ on_prepare(struct ev_loop *loop, struct ev_prepare *p, int revents)
     struct worker *w = p->data;
     bool more;
     bool did = work(w, &more);
+    if (w->spin.limit_us != 0 && spin_turn(&w->spin, did, clock_us()))
+        more = true;
     /* worker_turn must not sleep when what the test waits for happened in here */
     if (more || (did && w->kind == WK_LOCAL))
         ev_idle_start(loop, &w->idle);
@@ -312,6 +314,7 @@ worker_alloc(const struct worker_opts *opts, enum worker_kind kind)
     w->id = opts->id;
     w->kind = kind;
     w->opts = *opts;
+    spin_init(&w->spin, opts->spin_us);
     if (w->opts.mem_bytes == 0) {
         w->opts.mem_bytes = DEFAULT_MEM;
         w->opts.mem_reserve = DEFAULT_MEM / 2;
@@ -575,6 +578,12 @@ struct budget *
 worker_budget(struct worker *w)
 {
     return &w->budget;
+}
+
+void
+worker_command(struct worker *w)
+{
+    spin_command(&w->spin);
 }
 
 struct worker *

@@ -40,6 +40,7 @@ struct worker_opts {
     uint64_t mem_bytes;    /* budget of this worker; 0: 256 MiB, and half as much in reserve */
     uint64_t mem_reserve;  /* with mem_bytes: see budget.h */
     struct budget *parent; /* the daemon's budget, or NULL */
+    uint32_t spin_us;      /* how long to look on before sleeping, where that pays; 0: not */
 };
 
 /* Starts the thread and returns once its loop and engine stand; NULL with errno set. Main only. */
@@ -70,6 +71,8 @@ struct ev_loop *worker_loop(struct worker *w);
 enum disk_engine worker_engine(const struct worker *w); /* RING or POOL, never AUTO */
 struct bufpool *worker_bufs(struct worker *w);
 struct budget *worker_budget(struct worker *w);
+/* A command came in: for the judgement whether busy polling pays. */
+void worker_command(struct worker *w);
 /* The worker whose thread this is, or NULL. */
 struct worker *worker_self(void);
 /* Aborts with a message when called on another thread: at the entry of every owned function. */

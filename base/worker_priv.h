@@ -11,6 +11,7 @@
 
 #include "base/budget.h"
 #include "base/helper.h"
+#include "base/spin.h"
 #include "base/worker.h"
 
 struct disk_ring;
@@ -26,6 +27,7 @@ struct worker {
     struct ev_loop *loop;
     struct ev_prepare prepare;
     struct ev_idle idle;
+    struct spin spin;
     struct ev_async async;
 
     pthread_mutex_t lock;

@@ -68,7 +68,7 @@ conf_new(void)
     struct conf *c = xcalloc(1, sizeof *c);
     c->workers = c->affine = CONF_UNSET;
     c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
-    c->shutdown_timeout_s = CONF_UNSET;
+    c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     return c;
 }
 

@@ -78,6 +78,7 @@ struct conf_portal {
 
 struct conf {
     unsigned workers; /* CONF_UNSET: not said; likewise below */
+    unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
     unsigned affine;  /* 0 spread, 1 affine */
     unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
     const char *state_dir; /* or NULL */

@@ -385,6 +385,7 @@ static const struct directive table[] = {
     {"target", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"include", SC_GLOBAL | SC_TL, NULL, 0, 0, 0, true, NULL},
     {"workers", SC_GLOBAL, set_uint, G(workers), 1, 64, false, NULL},
+    {"busy-poll", SC_GLOBAL, set_uint, G(busy_poll_us), 0, 1000, false, NULL},
     {"placement", SC_GLOBAL, set_placement, G(affine), 0, 0, false, NULL},
     {"state-dir", SC_GLOBAL, set_state_dir, G(state_dir), 0, 4000, false, NULL},
     {"login-timeout", SC_GLOBAL, set_uint, G(login_timeout_s), 1, 3600, false, NULL},

@@ -33,6 +33,7 @@
 #include "target/notify.h"
 
 #define WORKERS_MAX 64
+#define SPIN_US     50 /* some wake-ups' worth: docs/performance.md */
 #define HELPERS_MAX 256 /* made on demand; a hung store may hold one for ever */
 
 struct options {
@@ -442,7 +443,9 @@ static void
 start_workers(void)
 {
     for (unsigned i = 0; i < d.o.workers; i++) {
-        struct worker_opts wo = {.id = i, .engine = d.o.engine};
+        struct worker_opts wo = {.id = i, .engine = d.o.engine, .spin_us = SPIN_US};
+        if (d.conf->busy_poll_us != CONF_UNSET)
+            wo.spin_us = d.conf->busy_poll_us;
         d.workers[i] = worker_start(&wo);
         if (!d.workers[i])
             fail("cannot start worker %u%s: %s", i,

@@ -247,6 +247,7 @@ enum verdict
 sess_admit(struct sess *s, struct conn *c, struct pdu *pdu)
 {
     worker_assert_owner(s->w);
+    worker_command(s->w);
     if (pdu->immediate)
         return c->rx.row->handler(c, pdu);
     if (sn_lt(pdu->cmd_sn, s->exp_cmd_sn) || sn_lt(s->max_cmd_sn, pdu->cmd_sn))

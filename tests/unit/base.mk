@@ -28,3 +28,5 @@ UNIT_TESTS += tests/unit/test-guard
 tests_unit_test_guard_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-netif
 tests_unit_test_netif_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-spin
+tests_unit_test_spin_LDADD = $(BASE_UNIT_LIBS)

@@ -91,6 +91,7 @@ static const struct bad bads[] = {
     {"workers 2\nworkers 3\n", 2, 1, "given twice; the first is at f:1:1"},
     {"workers 2x\n", 1, 9, "not \"2x\""},
     {"placement everywhere\n", 1, 11, "spread or affine"},
+    {"busy-poll 1001\n", 1, 11, "1000"},
     {"state-dir x\n", 1, 11, "absolute"},
     {"default-driver iser\n", 1, 16, "only iscsi"},
     {"incomingdiscoveryuser a b\n", 1, 1, "not understood"},
