@@ -67,14 +67,27 @@ budget_move(struct scsi_cmd *cmd)
     cmd->held_from = budget_take(to, cmd->budgeted) ? to : NULL;
 }
 
+/* The session stays: nobody may wait in vain for what this command had to answer. */
+static void
+lose(struct scsi_cmd *cmd)
+{
+    if (cmd->phase == PH_ENDING || cmd->phase == PH_DONE || cmd->aborted)
+        return; /* its answer is on its way, or it has none */
+    if (cmd->xport->lost != NULL)
+        cmd->xport->lost(cmd);
+    scsi_abort(cmd);
+}
+
 static void
 abort_all(struct list *tasks, bool session_dies)
 {
-    list_each(it, tasks) {
+    list_each(it, tasks) { /* they end later: the list does not change under us */
         struct scsi_cmd *cmd = container_of(it, struct scsi_cmd, link);
-        scsi_abort(cmd); /* ends later: the list does not change under us */
-        if (!session_dies)
+        if (!session_dies) {
+            lose(cmd);
             continue;
+        }
+        scsi_abort(cmd);
         budget_move(cmd);
         if (cmd->phase == PH_IO && !cmd->is_orphan) {
             cmd->is_orphan = true;

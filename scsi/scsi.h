@@ -183,6 +183,10 @@ struct scsi_xport {
     /* Instead of a pull: the first len bytes of data-out where the transport has them, good until
      * scsi_submit returns; NULL: not to be had so.  May be NULL itself. */
     const uint8_t *(*peek)(struct scsi_cmd *cmd, uint32_t len);
+    /* The unit was taken away while the command was under way: it is to be answered with CHECK
+     * CONDITION, LOGICAL UNIT NOT SUPPORTED (scsi_fail_early), as soon as the protocol allows.  `done`
+     * with cmd->aborted set follows, late when a backend hangs.  NULL: the command ends silently. */
+    void (*lost)(struct scsi_cmd *cmd);
 };
 
 struct scsi_cmd {

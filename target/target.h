@@ -518,6 +518,7 @@ struct task {
     bool linked;    /* in by_itt and in sess->tasks: unanswered */
     bool quiet;     /* aborted: nothing more is sent */
     bool no_room;   /* given up by us for want of memory: ends TASK SET FULL */
+    bool lost;      /* its unit was taken away: ends CHECK CONDITION, answered or not yet */
     unsigned refs;  /* out-queue items that point into it, plus one until it is answered */
     uint8_t *long_cdb;
     /* data-out; offsets are bytes in the command's data */
@@ -578,6 +579,8 @@ void dataout_fini(struct task *t);
 void tmf_kick(struct sess *s);
 void tmf_forget_all(struct sess *s);
 void tmf_forget_conn(struct sess *s, struct conn *c);
+/* The last Data-Out of a burst (F bit) that no task wants: a function may wait for it. */
+void tmf_data_final(struct sess *s, const struct pdu *pdu);
 /* nop.c */
 void nop_start(struct conn *c);
 void nop_timer(struct conn *c);

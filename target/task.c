@@ -158,6 +158,31 @@ task_answer(struct task *t)
 }
 
 static void
+fail_lost(struct task *t)
+{
+    scsi_fail_early(&t->cmd, 0x05, 0x2500); /* LOGICAL UNIT NOT SUPPORTED */
+}
+
+/* Answered before scsi is through with it: its backend may hang. Data that are on their way come
+ * first (RFC 7143 11.4.2): then it is answered when it is done. */
+static void
+on_lost(struct scsi_cmd *cmd)
+{
+    struct task *t = container_of(cmd, struct task, cmd);
+    worker_assert_owner(t->sess->w);
+    t->lost = true;
+    if (t->quiet || !t->conn || (t->is_write && dataout_is_open(t)))
+        return;
+    fail_lost(t);
+    counter_add(CT_SCSI_CHECK, 1);
+    task_unlink(t);
+    respond(t);
+    t->quiet = true;
+    rx_forget_task(t->conn, t);
+    t->conn = NULL; /* it may be gone before scsi is through */
+}
+
+static void
 on_done(struct scsi_cmd *cmd)
 {
     struct task *t = container_of(cmd, struct task, cmd);
@@ -168,6 +193,9 @@ on_done(struct scsi_cmd *cmd)
         cmd->status = SAM_TASK_SET_FULL;
         cmd->sense_len = 0;
         cmd->win_len = 0;
+        cmd->aborted = false;
+    } else if (cmd->aborted && t->lost && !t->quiet) {
+        fail_lost(t);
         cmd->aborted = false;
     }
     if (cmd->aborted || t->quiet || !t->conn) {
@@ -186,6 +214,7 @@ static const struct scsi_xport xport = {
     .peek = dataout_peek,
     .push = datain_push,
     .done = on_done,
+    .lost = on_lost,
 };
 
 /* Additional header segments (RFC 7143 11.2.2). False: malformed or unknown. */

@@ -143,7 +143,7 @@ fake_done(struct scsi_cmd *cmd)
     f->in_len += cmd->win_len;
 }
 
-static const struct scsi_xport fake_xport = {fake_pull, fake_push, fake_done, NULL};
+static const struct scsi_xport fake_xport = {fake_pull, fake_push, fake_done, NULL, NULL};
 
 /* Prepares a command for LUN 0; the caller may change c.attr, c.lun, now, hold, ... */
 static inline void

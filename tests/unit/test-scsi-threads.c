@@ -117,7 +117,7 @@ on_done(struct scsi_cmd *cmd)
         next_command(p, t == NULL ? 0 : (unsigned)(atomic_load(&p->done) % DEEP));
 }
 
-static const struct scsi_xport xport = {on_pull, on_push, on_done, NULL};
+static const struct scsi_xport xport = {on_pull, on_push, on_done, NULL, NULL};
 
 static void
 submit(struct peer *p, unsigned slot, const uint8_t *cdb, size_t len, uint8_t attr)

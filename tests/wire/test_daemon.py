@@ -230,7 +230,8 @@ def capacity_grows(env):
 
 
 @row("BR-41 BR-59", "SPC-4 6.33, SAM-5 5.14", "LUN added and removed by evtgtadm: 06/3F/0E to the "
-     "nexuses of this target only; connections stay; a LUN in use goes with force", 40)
+     "nexuses of this target only; connections stay; a LUN in use goes with force and its command is "
+     "answered", 40)
 def luns_come_and_go(env, case):
     with env.with_daemon(blk_targets()) as d:
         a, b = env.session(), env.session(OTHER)
@@ -256,8 +257,9 @@ def luns_come_and_go(env, case):
         w, r2t, data = write_waiting(s, 1)
         d.iscsi("--op", "delete", "--mode", "logicalunit", "--tid", t, "--lun", "1", "--force")
         assert 1 not in luns(a)
-        s.tasks.clear()
-        s.quiet(0.2)
+        s.quiet(0.2)  # 11.4.2: its data are still to come
+        s.data_out(w, 0, r2t.desired, r2t.ttt)
+        s.wait(w).check(5, 0x25, 0)
         ua(s, 0, 6, 0x3F, 0x0E, 3)
         s.run(scsi.read10(0, 1), read=BLK, lun=1).check(5, 0x25, 0)
         s.run(scsi.read10(0, 1), read=BLK, lun=0).good()
@@ -292,7 +294,7 @@ def slow_store(env, case):
 
 
 @row("BR-55", "7", "a store that hangs: other targets log in at once, its sessions reinstate, "
-     "delete --force returns, SIGTERM ends the daemon", 60)
+     "delete --force returns and its commands are answered, SIGTERM ends the daemon", 60)
 def hanging_store(env):
     tgts = [Target("disk", [disk("a.img", opts=["layer delay:hang=1,op=read,write,flush"]),
                             disk("b.img", lun=1)]),
@@ -317,13 +319,16 @@ def hanging_store(env):
         n.run_ua(scsi.read10(0, 1), read=BLK, lun=1).good()
         assert time.monotonic() - began < 3, "reinstatement is slow"
         n.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
-        n.start(scsi.read10(0, 1), read=BLK, lun=0)
+        lost = [n.start(scsi.read10(0, 1), read=BLK, lun=0),
+                n.start(scsi.write10(0, 1), write=bytes(BLK), lun=0)]
         n.quiet(0.2)
         began = time.monotonic()
         d.iscsi("--op", "delete", "--mode", "logicalunit", "--tid", tid(env, DISK), "--lun", "0",
                 "--force")
         assert time.monotonic() - began < 5
-        n.tasks.clear()
+        n.wait(*lost, timeout=2)
+        for t in lost:
+            t.check(5, 0x25, 0)
         n.run_ua(scsi.read10(0, 1), read=BLK, lun=1).good()
         m = env.session(OTHER)
         m.run_ua(scsi.read10(0, 1), read=BLK, lun=0).good()
