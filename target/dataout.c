@@ -156,7 +156,7 @@ ask(struct task *t)
 {
     struct sess *s = t->sess;
     uint32_t end = t->cmd.win_off + t->cmd.win_len;
-    if (!t->pulling || t->fail_asc || t->unsol_open || !t->conn)
+    if (!t->pulling || t->fail_asc || t->unsol_open || !t->conn || t->cmd.aborted)
         return;
     if (t->asked < t->cmd.win_off)
         t->asked = t->cmd.win_off;
@@ -323,7 +323,7 @@ place(struct conn *c, struct task *t, const struct pdu *pdu)
 {
     t->place = DP_NOWHERE;
     c->rx.task = t;
-    if (t->fail_asc || t->done || t->no_room || pdu->data_len == 0)
+    if (t->fail_asc || t->done || t->no_room || t->lost || pdu->data_len == 0)
         return;
     if (in_window(t, pdu->offset, pdu->data_len)) {
         t->place = DP_WINDOW;
@@ -336,11 +336,18 @@ place(struct conn *c, struct task *t, const struct pdu *pdu)
     }
 }
 
+/* Nothing is sent for it any more; those we end ourselves are answered after their data. */
+static bool
+is_aborted(const struct task *t)
+{
+    return t->quiet || (t->cmd.aborted && !t->no_room && !t->lost);
+}
+
 void
 dataout_begin(struct conn *c, struct pdu *pdu)
 {
     struct task *t = task_find(c->sess, pdu->itt);
-    if (!t || t->quiet || t->conn != c)
+    if (!t || t->conn != c || is_aborted(t))
         return; /* aborted meanwhile, or never there: its data harm nobody (RFC 7143 4.2.3.3) */
     if (!t->is_write) {
         c->rx.refuse = REJ_PROTOCOL;
@@ -412,8 +419,11 @@ dataout_pdu(struct conn *c, struct pdu *pdu)
     c->rx.to = NULL;
     if (pdu->bad_data)
         reject_send(c, pdu, REJ_DATA_DIGEST);
-    if (!t)
+    if (!t) {
+        if ((pdu->flags & 0x80) && !list_is_empty(&c->sess->tmfs))
+            tmf_data_final(c->sess, pdu);
         return refuse && !pdu->bad_data ? conn_reject(c, refuse) : KEEP;
+    }
     if (pdu->bad_data)
         fail(t, ASC_CRC_ERROR);
     else

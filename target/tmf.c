@@ -4,6 +4,14 @@
  * for the commands before it, even when it is immediate; a target-wide one takes them as received.
  * What it does to tasks is scsi's; here is the order of things and the answer.  Owner: the
  * session's worker.
+ *
+ * "MUST wait for responses on currently valid Target Transfer Tags of the affected tasks from the
+ * issuing initiator" (4.2.3.3 a): such a function ends its tasks at once, so that nothing that
+ * comes after it is taken for older, but each R2T that is open then is remembered, and the answer
+ * is held back until the final Data-Out of each has come; their data go nowhere.  The wait has an
+ * end, because initiators that stop their data at a reset, though FastAbort (4.2.3.4) was not
+ * agreed, are many.  The response fence of 4.2.3.3 needs no more than the order of StatSN as long as
+ * a session has one connection (4.2.2.3.3).
  */
 #include "config.h"
 
@@ -11,11 +19,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/counter.h"
 #include "base/pool.h"
 #include "base/serial.h"
 #include "target/target.h"
 
-#define TMF_MAX 32u /* pending, a session */
+#define TMF_MAX      32u   /* pending, a session */
+#define DATA_WAIT_MS 2000u /* for Data-Outs of tasks that were ended; resets time out after 10 s */
 
 enum scope { SCOPE_NONE, SCOPE_TASK, SCOPE_LUN, SCOPE_TARGET };
 
@@ -46,6 +56,15 @@ struct tmf {
     const struct tmf_row *row;
     uint32_t itt, cmd_sn, rtt, ref_cmd_sn;
     bool immediate, started;
+    bool done;         /* scsi is through with it; tails may be awaited */
+    struct list tails; /* struct tail.on_tmf */
+    struct worker_timer late;
+};
+
+/* An R2T of a task that was ended: its burst has not had its F bit. */
+struct tail {
+    struct list on_tmf;
+    uint32_t itt, ttt;
 };
 
 static const struct tmf_row *
@@ -69,8 +88,20 @@ respond(struct conn *c, uint32_t itt, uint8_t response)
 }
 
 static void
+tails_free(struct tmf *f)
+{
+    while (!list_is_empty(&f->tails)) {
+        struct tail *tail = list_first(&f->tails, struct tail, on_tmf);
+        list_del(&tail->on_tmf);
+        free(tail);
+    }
+}
+
+static void
 tmf_end(struct tmf *f)
 {
+    worker_timer_stop(&f->late);
+    tails_free(f);
     list_del(&f->on_sess);
     f->s->ntmfs--;
     free(f);
@@ -92,25 +123,88 @@ answer(struct tmf *f, uint8_t response)
 }
 
 static void
+answer_when_due(struct tmf *f)
+{
+    if (f->done && list_is_empty(&f->tails))
+        answer(f, f->t.response);
+}
+
+static void
 on_scsi_done(struct scsi_tmf *t)
 {
     struct tmf *f = container_of(t, struct tmf, t);
     worker_assert_owner(f->s->w);
-    answer(f, t->response);
+    f->done = true;
+    answer_when_due(f);
 }
 
-/* Tasks that scsi is through with but that are not answered yet (their data are still on their
- * way) are ours to end. */
+/* --- data that are on their way to tasks that were ended ----------------------------------------
+ */
+
+static void
+on_late(struct worker_timer *timer)
+{
+    struct tmf *f = container_of(timer, struct tmf, late);
+    log_debug(LA_SESSION, "data-not-sent sid=%llu itt=%#x function=%u",
+              (unsigned long long)f->s->sid, f->itt, (unsigned)f->row->function);
+    tails_free(f);
+    answer_when_due(f);
+}
+
+static bool
+concerns(const struct tmf *f, const struct task *t)
+{
+    return f->row->scope == SCOPE_TARGET ||
+           (f->row->scope == SCOPE_LUN && memcmp(t->cmd.lun, f->t.lun, 8) == 0);
+}
+
+/* Remembers the open R2Ts of what is about to be ended. */
+static void
+note_tails(struct tmf *f)
+{
+    list_each(it, &f->s->tasks) {
+        const struct task *t = container_of(it, struct task, on_sess);
+        if (!t->is_write || t->nr2t == 0 || !concerns(f, t))
+            continue;
+        for (unsigned i = 0; i < R2T_MAX; i++) {
+            if (!t->r2t[i].open)
+                continue;
+            struct tail *tail = xcalloc(1, sizeof *tail);
+            tail->itt = t->itt;
+            tail->ttt = t->r2t[i].ttt;
+            list_add_tail(&f->tails, &tail->on_tmf);
+        }
+    }
+    if (!list_is_empty(&f->tails))
+        worker_timer_start_ms(&f->late, DATA_WAIT_MS);
+}
+
+void
+tmf_data_final(struct sess *s, const struct pdu *pdu)
+{
+    list_each(it, &s->tmfs) {
+        struct tmf *f = container_of(it, struct tmf, on_sess);
+        list_each(jt, &f->tails) {
+            struct tail *tail = container_of(jt, struct tail, on_tmf);
+            if (tail->ttt != pdu->ttt || tail->itt != pdu->itt)
+                continue;
+            list_del(&tail->on_tmf);
+            free(tail);
+            answer_when_due(f);
+            return;
+        }
+    }
+}
+
+/* Tasks that scsi is through with, or soon will be, but that are not answered yet (their data are
+ * still on their way) are ours to end. */
 static void
 drop_waiting(struct tmf *f)
 {
     list_each_safe(it, &f->s->tasks)
     {
         struct task *t = container_of(it, struct task, on_sess);
-        if (!t->done)
-            continue;
-        if (f->row->scope == SCOPE_TARGET ||
-            (f->row->scope == SCOPE_LUN && memcmp(t->cmd.lun, f->t.lun, 8) == 0))
+        if ((t->done || t->no_room || t->lost) && concerns(f, t))
             task_drop(t);
     }
 }
@@ -155,6 +249,7 @@ start(struct tmf *f)
         }
         f->t.ref = &t->cmd;
     }
+    note_tails(f);
     drop_waiting(f);
     scsi_tmf_submit(&f->t);
 }
@@ -182,6 +277,7 @@ tmf_pdu(struct conn *c, struct pdu *pdu)
     struct sess *s = c->sess;
     if (pdu->itt == TAG_RESERVED)
         return conn_reject(c, REJ_INVALID_FIELD);
+    counter_add(CT_TMF, 1);
     if (s->ntmfs >= TMF_MAX && pdu->immediate)
         return conn_reject(c, REJ_IMMEDIATE_OVERFLOW);
     const struct tmf_row *row = find_row(pdu->flags & 0x7f);
@@ -202,6 +298,8 @@ tmf_pdu(struct conn *c, struct pdu *pdu)
     f->t.itn = s->itn;
     f->t.done = on_scsi_done;
     memcpy(f->t.lun, pdu->lun, sizeof f->t.lun);
+    list_init(&f->tails);
+    worker_timer_init(&f->late, s->w, on_late);
     list_add_tail(&s->tmfs, &f->on_sess);
     s->ntmfs++;
     if (may_start(f))

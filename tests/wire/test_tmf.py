@@ -222,6 +222,83 @@ def reset_ends_others_tasks(env):
     b.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
 
 
+# "The target iSCSI layer ... MUST wait for responses on currently valid Target Transfer Tags of the
+# affected tasks from the issuing initiator" (4.2.3.3, for functions that concern several tasks).
+
+@row("T-20 T-21 T-22 T-23", "4.2.3.3", "ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET and "
+     "TARGET WARM RESET are answered after the last Data-Out of the R2Ts that were open, not before")
+def waits_for_data(env, case):
+    env.need_data()
+    function = {"T-20": ABORT_SET, "T-21": CLEAR_SET, "T-22": LU_RESET, "T-23": WARM}[case]
+    old = fill(env, 64, 32, 150)
+    s = env.session(**SOLICITED)
+    t1, r1, d1 = write_waiting(s, env.lun0, 16, 64, scsi.pattern(16 * BLK, 15))
+    t2, r2, d2 = write_waiting(s, env.lun0, 16, 80, scsi.pattern(16 * BLK, 16))
+    p = s.tmf_pdu(function, lun=env.lun0)
+    s.send(p)
+    s.quiet(0.3)
+    s.data_out(t1, 0, r1.desired, r1.ttt)
+    s.quiet(0.3)  # one is still open
+    s.send(s.data_out_pdu(t2, 0, d2[:8 * BLK], r2.ttt, 0, final=False))
+    s.quiet(0.3)  # not its last
+    s.send(s.data_out_pdu(t2, 8 * BLK, d2[8 * BLK:], r2.ttt, 1, final=True))
+    r = s.expect(P.TMF_RSP, p.itt)
+    if function == WARM and r.response in (UNSUPPORTED, NO_AUTH, REJECTED):
+        return
+    assert r.response == COMPLETE, "response %d" % r.response
+    silent_and_alive(s, env)
+    assert read_back(env, 64, 32) == old, "an aborted write reached the medium"
+
+
+@row("T-24", "4.2.3.3", "commands that come while a function waits for data are not of those it "
+     "ends")
+def newer_commands_run(env):
+    s = env.session(**SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0)
+    p = s.tmf_pdu(ABORT_SET, lun=env.lun0)
+    s.send(p)
+    s.run(scsi.read10(0, 1), read=BLK, lun=env.lun0).good()
+    s.run(scsi.read10(0, 1), read=BLK, lun=env.lun0, immediate=True).good()
+    s.data_out(t, 0, r2t.desired, r2t.ttt)
+    assert s.expect(P.TMF_RSP, p.itt).response == COMPLETE
+    silent_and_alive(s, env)
+
+
+@row("T-25", "4.2.3.3", "data that never come hold a reset back for a few seconds only, and data "
+     "after that harm nobody")
+def data_never_come(env):
+    env.need_data()
+    old = fill(env, 64, 16, 150)
+    s = env.session(**SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0, 16, 64, scsi.pattern(16 * BLK, 15))
+    began = time.monotonic()
+    assert s.tmf(LU_RESET, lun=env.lun0, timeout=8) == COMPLETE
+    assert 1 < time.monotonic() - began < 6
+    s.data_out(t, 0, r2t.desired, r2t.ttt)
+    s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+    assert read_back(env, 64, 16) == old, "the aborted write reached the medium"
+
+
+@row("T-26", "4.2.3.3", "ABORT TASK concerns one task: it does not wait for its data")
+def abort_one_does_not_wait(env):
+    s = env.session(**SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0)
+    began = time.monotonic()
+    assert s.tmf(ABORT, lun=env.lun0, rtt=t.itt, ref_cmd_sn=t.pdu.cmd_sn) == COMPLETE
+    assert time.monotonic() - began < 1
+    silent_and_alive(s, env)
+
+
+@row("T-27", "4.2.3.3", "a connection that ends while a function waits for data: nothing is left")
+def lost_while_waiting(env):
+    s = env.session(**SOLICITED)
+    write_waiting(s, env.lun0)
+    s.send(s.tmf_pdu(LU_RESET, lun=env.lun0))
+    s.quiet(0.2)
+    s.conn.reset()
+    env.serves()
+
+
 @row("V-04", "RFC 7144 1, 11.6.1", "at protocol level 1 functions 9..12 are 5 or 255, or Reject")
 def level_two_functions(env):
     s = env.session()
