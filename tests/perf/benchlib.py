@@ -157,14 +157,15 @@ class Null:
 class Load:
     """Runs iscsi-load against a server and tells what it cost there."""
 
-    def __init__(self, build, secs, nice=0, max_other=0.25, tries=2):
+    def __init__(self, build, secs, nice=0, max_other=0.25, tries=2, client="raw"):
         self.binary = os.path.join(build, "tests/perf/iscsi-load")
+        self.client = client
         self.secs, self.nice, self.max_other, self.tries = secs, nice, max_other, tries
 
     def once(self, server, store, bs, qd, sessions=1, read=100, pattern="rand", extra=(),
              secs=None):
         secs = secs or self.secs
-        cmd = [self.binary, "-b", bs, "-q", str(qd), "-s", str(sessions), "-r", str(read), "-p",
+        cmd = [self.binary, "-e", self.client, "-b", bs, "-q", str(qd), "-s", str(sessions), "-r", str(read), "-p",
                pattern, "-t", str(secs), "-w", "0.2"] + list(extra) + [server.url(store)]
         if self.nice:
             renice(server.pid, self.nice)

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iscsi-load: a load generator and data checker for iSCSI targets, built on
- * the public asynchronous API of libiscsi.
+ * iscsi-load: a load generator and data checker for iSCSI targets.
  *
- * One thread drives any number of sessions (libiscsi has one connection per
- * session) from one poll loop.  Every command's SCSI status and residual are
- * checked.  With --verify every block carries a pattern derived from its LBA
- * and a generation number, the program remembers the generation it last saw
- * acknowledged for each slot, and any lost, stale, torn or misplaced block is
- * counted; after the timed part the whole span is read back and checked.
+ * One thread drives any number of sessions from one poll loop, by one of two engines (load.h):
+ * libiscsi's public asynchronous API, or an initiator of its own (raw), which costs far less and
+ * knows data digests.  Every command's SCSI status and residual are checked.  With --verify every
+ * block carries a pattern derived from its LBA and a generation number, the program remembers the
+ * generation it last saw acknowledged for each slot, and any lost, stale, torn or misplaced block
+ * is counted; after the timed part the whole span is read back and checked.
  *
- * One JSON object goes to stdout.  Exit status: 0 clean, 1 errors were seen,
- * 2 usage or login, 3 the target stopped answering.
+ * The clock is read once a turn of the loop, when an answer has come: what one receive brings has
+ * one time.
+ *
+ * One JSON object goes to stdout.  Exit status: 0 clean, 1 errors were seen, 2 usage or login,
+ * 3 the target stopped answering.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,81 +27,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <iscsi/iscsi.h>
-#include <iscsi/scsi-lowlevel.h>
+#include "tests/perf/load.h"
 
-#ifndef SCSI_STATUS_TASK_SET_FULL
-#define SCSI_STATUS_TASK_SET_FULL 0x28
-#endif
+enum { GOOD = 0x00, CHECK_CONDITION = 0x02, BUSY = 0x08, TASK_SET_FULL = 0x28 };
+#define UNIT_ATTENTION 6
 
 /* Latency histogram: 64 linear steps inside each power of two of nanoseconds,
  * so a bucket is at most 1.6 % wide. */
 #define HSUB     64
 #define HBUCKETS (HSUB * 48)
 
-enum phase { PH_FILL, PH_TIMED, PH_READBACK, PH_DONE };
-
-struct worker;
-struct session;
-
-struct io {
-    struct session *s;
-    uint64_t slot;
-    uint64_t t_submit;
-    uint32_t gen; /* generation being written */
-    bool is_write;
-    unsigned char *buf;
-    struct scsi_iovec iov;
-    struct io *next_free;
-};
-
-struct session {
-    struct worker *w;
-    struct iscsi_context *ctx;
-    int lun;
-    unsigned inflight;
-    uint64_t seq; /* next slot in sequential mode */
-    struct io *ios, *free;
-    bool dead;
-};
-
-struct worker {
-    pthread_t thr;
-    unsigned id;
-    struct session *ss;
-    struct pollfd *pfds;
-    unsigned n;
-    unsigned inflight;
-    enum phase phase;
-    uint64_t slot0, nslots; /* slots this worker may touch */
-    uint64_t cursor;        /* fill and read-back position */
-    uint32_t *gen;          /* acknowledged generation of each own slot */
-    uint8_t *busy;
-    uint64_t rng;
-    uint64_t t_from, t_to; /* measured window */
-    bool stop;
-    bool stalled;
-    uint64_t ops, rd, wr, bytes;
-    uint64_t all_ops;
-    uint64_t errors, retries, bad_blocks, bad_slots, checked;
-    uint64_t lat_sum, lat_max;
-    uint64_t *hist;
-    char first_error[256];
-};
-
-static struct {
-    const char *url;
-    const char *initiator;
-    uint64_t bs, span;
-    unsigned qd, sessions, threads;
-    unsigned read_pct;
-    bool random, verify, fill, fua;
-    double secs, warm;
-    uint64_t seed;
-    int digest;
-    unsigned stall_s;
-} o = {
+struct options o = {
     .initiator = "iqn.2026-01.test.bench:load",
+    .engine = &engine_libiscsi,
     .bs = 4096,
     .qd = 1,
     .sessions = 1,
@@ -116,12 +52,12 @@ static struct {
     .stall_s = 15,
 };
 
-static uint32_t lbs; /* logical block size */
+uint32_t lbs;
+uint64_t slot_blocks;
 static uint64_t nblocks;
-static uint64_t slot_blocks;
 static pthread_barrier_t barrier;
 
-static inline uint64_t
+uint64_t
 now_ns(void)
 {
     struct timespec ts;
@@ -215,41 +151,42 @@ check(struct worker *w, const unsigned char *p, uint64_t lba, uint32_t gen)
     return bad;
 }
 
-/* --- the engine -------------------------------------------------------- */
-
-static void done(struct iscsi_context *ctx, int status, void *data, void *priv);
+/* --- commands ---------------------------------------------------------- */
 
 static void
-fail(struct worker *w, struct session *s, const char *what, int status, const struct scsi_task *t)
+fail(struct worker *w, const char *what, const struct outcome *r)
 {
     w->errors++;
-    if (w->first_error[0])
-        return;
-    snprintf(w->first_error, sizeof w->first_error, "%s: status 0x%x sense %x/%04x: %.120s", what,
-             (unsigned)status, t ? (unsigned)t->sense.key : 0,
-             t ? (unsigned)t->sense.ascq & 0xffff : 0, iscsi_get_error(s->ctx));
+    if (!w->first_error[0])
+        snprintf(w->first_error, sizeof w->first_error, "%s: status 0x%x sense %x/%04x: %.120s",
+                 what, (unsigned)r->status, r->key, r->ascq, r->why ? r->why : "");
+}
+
+void
+load_dead(struct session *s, const char *why)
+{
+    if (!s->dead && s->w)
+        fail(s->w, "connection", &(struct outcome){.status = LOAD_LOST, .why = why});
+    s->dead = true;
+}
+
+static void
+give_back(struct io *io)
+{
+    if (o.verify)
+        io->s->w->busy[io->slot - io->s->w->slot0] = 0;
+    io->next_free = io->s->free;
+    io->s->free = io;
 }
 
 static void
 issue(struct io *io)
 {
     struct session *s = io->s;
-    struct scsi_task *t;
-    uint64_t lba = io->slot * slot_blocks;
 
-    if (io->is_write)
-        t = iscsi_write16_task(s->ctx, s->lun, lba, io->buf, (uint32_t)o.bs, (int)lbs, 0, 0, o.fua,
-                               0, 0, done, io);
-    else
-        t = iscsi_read16_iov_task(s->ctx, s->lun, lba, (uint32_t)o.bs, (int)lbs, 0, 0, 0, 0, 0,
-                                  done, io, &io->iov, 1);
-    if (!t) {
-        fail(s->w, s, "submit", 0, NULL);
-        s->dead = true;
-        if (o.verify)
-            s->w->busy[io->slot - s->w->slot0] = 0;
-        io->next_free = s->free;
-        s->free = io;
+    if (!o.engine->issue(io)) {
+        load_dead(s, "a command cannot be queued");
+        give_back(io);
         return;
     }
     s->inflight++;
@@ -315,32 +252,46 @@ next(struct session *s, uint64_t now)
 }
 
 static void
-done(struct iscsi_context *ctx, int status, void *data, void *priv)
+count(struct worker *w, const struct io *io)
 {
-    struct scsi_task *t = data;
-    struct io *io = priv;
+    uint64_t lat = w->now - io->t_submit;
+
+    w->ops++;
+    if (io->is_write)
+        w->wr++;
+    else
+        w->rd++;
+    w->bytes += o.bs;
+    w->lat_sum += lat;
+    if (lat > w->lat_max)
+        w->lat_max = lat;
+    w->hist[hidx(lat)]++;
+    if (w->now - w->t_last > w->gap_max)
+        w->gap_max = w->now - w->t_last;
+    w->t_last = w->now;
+}
+
+void
+load_done(struct io *io, const struct outcome *r)
+{
     struct session *s = io->s;
     struct worker *w = s->w;
-    uint64_t now = now_ns();
 
-    (void)ctx;
     s->inflight--;
     w->inflight--;
-    if (status == SCSI_STATUS_BUSY || status == SCSI_STATUS_TASK_SET_FULL ||
-        (status == SCSI_STATUS_CHECK_CONDITION && t && t->sense.key == SCSI_SENSE_UNIT_ATTENTION)) {
+    if (r->status == BUSY || r->status == TASK_SET_FULL ||
+        (r->status == CHECK_CONDITION && r->key == UNIT_ATTENTION)) {
         w->retries++;
-        if (t)
-            scsi_free_scsi_task(t);
         if (!w->stop && !s->dead)
             issue(io);
         return;
     }
-    if (status != SCSI_STATUS_GOOD) {
-        fail(w, s, io->is_write ? "write" : "read", status, t);
-        if (status == SCSI_STATUS_CANCELLED || status == SCSI_STATUS_ERROR)
+    if (r->status != GOOD) {
+        fail(w, io->is_write ? "write" : "read", r);
+        if (r->status == LOAD_LOST)
             s->dead = true;
-    } else if (t->residual_status != SCSI_RESIDUAL_NO_RESIDUAL) {
-        fail(w, s, "residual", (int)t->residual, t);
+    } else if (r->off_by) {
+        fail(w, "residual", r);
     } else {
         uint64_t i = io->slot - w->slot0;
         w->all_ops++;
@@ -352,28 +303,45 @@ done(struct iscsi_context *ctx, int status, void *data, void *priv)
             w->bad_blocks += bad;
             w->bad_slots += bad != 0;
         }
-        if (w->phase == PH_TIMED && now >= w->t_from && now < w->t_to) {
-            uint64_t lat = now - io->t_submit;
-            w->ops++;
-            if (io->is_write)
-                w->wr++;
-            else
-                w->rd++;
-            w->bytes += o.bs;
-            w->lat_sum += lat;
-            if (lat > w->lat_max)
-                w->lat_max = lat;
-            w->hist[hidx(lat)]++;
-        }
+        if (w->phase == PH_TIMED && w->now >= w->t_from && w->now < w->t_to)
+            count(w, io);
     }
-    if (t)
-        scsi_free_scsi_task(t);
-    if (o.verify)
-        w->busy[io->slot - w->slot0] = 0;
-    io->next_free = s->free;
-    s->free = io;
+    give_back(io);
     if (!w->stop)
-        next(s, now);
+        next(s, w->now);
+}
+
+/* Waits for answers: by poll, or in the receive itself where there is but one socket to wait for.
+ * False: no session lives, or poll fails. */
+static bool
+turn(struct worker *w)
+{
+    const struct engine *e = o.engine;
+    bool any = false, wait = e->can_wait && w->n == 1;
+
+    for (unsigned k = 0; k < w->n; k++) {
+        struct session *s = &w->ss[k];
+        w->pfds[k].fd = s->dead ? -1 : e->fd(s);
+        w->pfds[k].events = s->dead ? 0 : e->events(s);
+        w->pfds[k].revents = 0;
+        any |= !s->dead;
+    }
+    if (!any)
+        return false;
+    wait &= w->pfds[0].events == POLLIN;
+    if (wait)
+        w->pfds[0].revents = POLLIN;
+    else if (poll(w->pfds, w->n, 1000) < 0)
+        return errno == EINTR;
+    for (unsigned k = 0; k < w->n; k++) {
+        struct session *s = &w->ss[k];
+        if (w->pfds[k].revents && e->service(s, w->pfds[k].revents, wait))
+            load_dead(s, "lost");
+        /* What the completions queued leaves without another poll. */
+        if (!s->dead && e->flush(s))
+            load_dead(s, "lost");
+    }
+    return true;
 }
 
 static void
@@ -381,44 +349,20 @@ pump(struct worker *w)
 {
     uint64_t last = now_ns();
 
-    for (unsigned k = 0; k < w->n; k++)
+    w->now = last;
+    for (unsigned k = 0; k < w->n; k++) {
         while (next(&w->ss[k], last))
             ;
+        if (!w->ss[k].dead && o.engine->flush(&w->ss[k]))
+            load_dead(&w->ss[k], "lost");
+    }
     while (w->inflight) {
         uint64_t before = w->all_ops + w->retries + w->errors;
-        bool any = false;
-        for (unsigned k = 0; k < w->n; k++) {
-            struct session *s = &w->ss[k];
-            w->pfds[k].fd = s->dead ? -1 : iscsi_get_fd(s->ctx);
-            w->pfds[k].events = (short)iscsi_which_events(s->ctx);
-            any |= !s->dead;
-        }
-        if (!any)
+        if (!turn(w))
             return;
-        int r = poll(w->pfds, w->n, 1000);
-        if (r < 0 && errno != EINTR)
-            return;
-        for (unsigned k = 0; r > 0 && k < w->n; k++) {
-            struct session *s = &w->ss[k];
-            if (!w->pfds[k].revents)
-                continue;
-            if (iscsi_service(s->ctx, w->pfds[k].revents) != 0) {
-                if (!s->dead)
-                    fail(w, s, "connection", 0, NULL);
-                s->dead = true;
-                continue;
-            }
-            /* Send what the completions queued without another poll. */
-            if (iscsi_which_events(s->ctx) & POLLOUT && iscsi_service(s->ctx, POLLOUT) != 0) {
-                if (!s->dead)
-                    fail(w, s, "connection", 0, NULL);
-                s->dead = true;
-            }
-        }
-        uint64_t now = now_ns();
-        if (w->all_ops + w->retries + w->errors != before)
-            last = now;
-        else if (now - last > (uint64_t)o.stall_s * 1000000000u) {
+        if (w->all_ops + w->retries + w->errors != before) {
+            last = w->now;
+        } else if (now_ns() - last > (uint64_t)o.stall_s * 1000000000u) {
             w->stalled = true;
             snprintf(w->first_error, sizeof w->first_error,
                      "stalled: %u commands unanswered for %u s", w->inflight, o.stall_s);
@@ -441,9 +385,12 @@ worker(void *arg)
     uint64_t t0 = now_ns();
     w->t_from = t0 + (uint64_t)(o.warm * 1e9);
     w->t_to = w->t_from + (uint64_t)(o.secs * 1e9);
+    w->t_last = w->t_from;
     w->phase = PH_TIMED;
     if (!w->stalled)
         pump(w);
+    if (w->gap_max < w->t_to - w->t_last) /* nothing more until the end */
+        w->gap_max = w->t_to - w->t_last;
     pthread_barrier_wait(&barrier);
     if (o.verify && !w->stalled) {
         w->phase = PH_READBACK;
@@ -456,60 +403,6 @@ worker(void *arg)
 }
 
 /* --- set-up ------------------------------------------------------------ */
-
-static int
-open_session(struct session *s, unsigned idx)
-{
-    char name[256];
-    snprintf(name, sizeof name, "%s", o.initiator);
-    s->ctx = iscsi_create_context(name);
-    if (!s->ctx)
-        return -1;
-    struct iscsi_url *u = iscsi_parse_full_url(s->ctx, o.url);
-    if (!u) {
-        fprintf(stderr, "iscsi-load: %s\n", iscsi_get_error(s->ctx));
-        return -1;
-    }
-    iscsi_set_targetname(s->ctx, u->target);
-    iscsi_set_session_type(s->ctx, ISCSI_SESSION_NORMAL);
-    iscsi_set_header_digest(s->ctx,
-                            o.digest ? ISCSI_HEADER_DIGEST_CRC32C : ISCSI_HEADER_DIGEST_NONE);
-    iscsi_set_isid_random(s->ctx, (uint32_t)getpid() & 0xffffff, idx & 0xffff);
-    iscsi_set_noautoreconnect(s->ctx, 1);
-    if (u->user[0])
-        iscsi_set_initiator_username_pwd(s->ctx, u->user, u->passwd);
-    s->lun = u->lun;
-    int r = iscsi_full_connect_sync(s->ctx, u->portal, u->lun);
-    if (r != 0)
-        fprintf(stderr, "iscsi-load: login: %s\n", iscsi_get_error(s->ctx));
-    iscsi_destroy_url(u);
-    return r;
-}
-
-static int
-probe(struct session *s)
-{
-    for (int i = 0; i < 10; i++) {
-        struct scsi_task *t = iscsi_testunitready_sync(s->ctx, s->lun);
-        int st = t ? t->status : -1;
-        if (t)
-            scsi_free_scsi_task(t);
-        if (st == SCSI_STATUS_GOOD)
-            break;
-    }
-    if (nblocks)
-        return 0;
-    struct scsi_task *t = iscsi_readcapacity16_sync(s->ctx, s->lun);
-    struct scsi_readcapacity16 *rc;
-    if (!t || t->status != SCSI_STATUS_GOOD || !(rc = scsi_datain_unmarshall(t))) {
-        fprintf(stderr, "iscsi-load: READ CAPACITY(16): %s\n", iscsi_get_error(s->ctx));
-        return -1;
-    }
-    lbs = rc->block_length;
-    nblocks = rc->returned_lba + 1;
-    scsi_free_scsi_task(t);
-    return 0;
-}
 
 static uint64_t
 size_arg(const char *a)
@@ -546,7 +439,9 @@ usage(void)
           "  -v, --verify         stamp, check, and read everything back at the end\n"
           "  -f, --fill           write the span once before measuring\n"
           "  -F, --fua            set FUA on writes\n"
-          "  -d, --digest         ask for CRC32C header digests\n"
+          "  -d, --digest         CRC32C header digests\n"
+          "  -D, --data-digest    CRC32C data digests (raw only)\n"
+          "  -e, --engine E       libiscsi or raw: the initiator (libiscsi)\n"
           "  -i, --initiator IQN  initiator name\n"
           "  -k, --stall SECS     give up after this long without an answer (15)\n"
           "      --seed N         random seed (1)\n",
@@ -617,7 +512,15 @@ option(int c)
         o.fua = true;
         break;
     case 'd':
-        o.digest = 1;
+        o.header_digest = true;
+        break;
+    case 'D':
+        o.data_digest = true;
+        break;
+    case 'e':
+        if (strcmp(optarg, "raw") && strcmp(optarg, "libiscsi"))
+            usage();
+        o.engine = optarg[0] == 'r' ? &engine_raw : &engine_libiscsi;
         break;
     case 'i':
         o.initiator = optarg;
@@ -636,25 +539,18 @@ option(int c)
 static void
 arguments(int argc, char **argv)
 {
-    static const struct option lo[] = {{"bs", 1, 0, 'b'},
-                                       {"qd", 1, 0, 'q'},
-                                       {"sessions", 1, 0, 's'},
-                                       {"threads", 1, 0, 'T'},
-                                       {"read", 1, 0, 'r'},
-                                       {"pattern", 1, 0, 'p'},
-                                       {"time", 1, 0, 't'},
-                                       {"warmup", 1, 0, 'w'},
-                                       {"span", 1, 0, 'S'},
-                                       {"verify", 0, 0, 'v'},
-                                       {"fill", 0, 0, 'f'},
-                                       {"fua", 0, 0, 'F'},
-                                       {"digest", 0, 0, 'd'},
-                                       {"initiator", 1, 0, 'i'},
-                                       {"stall", 1, 0, 'k'},
-                                       {"seed", 1, 0, 1000},
-                                       {0, 0, 0, 0}};
+    static const struct option lo[] = {{"bs", 1, 0, 'b'},        {"qd", 1, 0, 'q'},
+                                       {"sessions", 1, 0, 's'},  {"threads", 1, 0, 'T'},
+                                       {"read", 1, 0, 'r'},      {"pattern", 1, 0, 'p'},
+                                       {"time", 1, 0, 't'},      {"warmup", 1, 0, 'w'},
+                                       {"span", 1, 0, 'S'},      {"verify", 0, 0, 'v'},
+                                       {"fill", 0, 0, 'f'},      {"fua", 0, 0, 'F'},
+                                       {"digest", 0, 0, 'd'},    {"data-digest", 0, 0, 'D'},
+                                       {"engine", 1, 0, 'e'},    {"batch", 1, 0, 'B'},
+                                       {"initiator", 1, 0, 'i'}, {"stall", 1, 0, 'k'},
+                                       {"seed", 1, 0, 1000},     {0, 0, 0, 0}};
     int c;
-    while ((c = getopt_long(argc, argv, "b:q:s:T:r:p:t:w:S:vfFdi:k:", lo, NULL)) != -1)
+    while ((c = getopt_long(argc, argv, "b:q:s:T:r:p:t:w:S:vfFdDe:i:k:", lo, NULL)) != -1)
         option(c);
     if (optind + 1 != argc || !o.qd || !o.sessions || !o.threads || !o.bs || o.read_pct > 100)
         usage();
@@ -679,22 +575,31 @@ session_ios(struct worker *w, struct session *s)
             uint64_t v = rnd(w);
             memcpy(io->buf + b, &v, 8);
         }
-        io->iov.iov_base = io->buf;
-        io->iov.iov_len = o.bs;
+        io->itt = q;
+        io->len = (uint32_t)o.bs;
+        io->keep = o.verify;
         io->next_free = s->free;
         s->free = io;
     }
     return 0;
 }
 
-/* Deals sessions and slots out. Threads share nothing: each owns a contiguous part. */
-static int
-worker_init(struct worker *w, unsigned i, struct session *ss, struct pollfd *pf, uint64_t slots)
+/* Deals sessions out. */
+static void
+deal(struct worker *w, unsigned i, struct session *ss, struct pollfd *pf)
 {
     w->id = i;
     w->n = o.sessions / o.threads + (i < o.sessions % o.threads);
     w->ss = ss;
     w->pfds = pf;
+    for (unsigned k = 0; k < w->n; k++)
+        ss[k].w = w;
+}
+
+/* Deals slots out. Threads share nothing: each owns a contiguous part. */
+static int
+worker_init(struct worker *w, unsigned i, uint64_t slots)
+{
     w->slot0 = slots * i / o.threads;
     w->nslots = slots * (i + 1) / o.threads - w->slot0;
     w->rng = mix(o.seed * 1000 + i) | 1;
@@ -708,7 +613,6 @@ worker_init(struct worker *w, unsigned i, struct session *ss, struct pollfd *pf,
             return -1;
     }
     for (unsigned k = 0; k < w->n; k++) {
-        w->ss[k].w = w;
         w->ss[k].seq = w->nslots * k / w->n;
         if (session_ios(w, &w->ss[k]))
             return -1;
@@ -721,7 +625,7 @@ static uint64_t
 open_all(struct session *ss)
 {
     for (unsigned i = 0; i < o.sessions; i++)
-        if (open_session(&ss[i], i) || probe(&ss[i]))
+        if (o.engine->open(&ss[i], i) || o.engine->capacity(&ss[i], &lbs, &nblocks))
             return 0;
     if (lbs < 16 || o.bs % lbs) {
         fprintf(stderr, "iscsi-load: block size of the unit is %u\n", lbs);
@@ -755,6 +659,8 @@ add_up(struct worker *sum, const struct worker *w)
     sum->lat_sum += w->lat_sum;
     sum->stalled |= w->stalled;
     sum->all_ops += w->all_ops;
+    if (w->gap_max > sum->gap_max)
+        sum->gap_max = w->gap_max;
     if (w->lat_max > sum->lat_max)
         sum->lat_max = w->lat_max;
     if (w->first_error[0] && !sum->first_error[0])
@@ -778,20 +684,21 @@ report(struct worker *sum)
     for (char *p = sum->first_error; *p; p++)
         if (*p == '"' || *p == '\\' || (unsigned char)*p < 32)
             *p = ' ';
-    printf("{\"bs\":%" PRIu64 ",\"qd\":%u,\"sessions\":%u,\"threads\":%u,\"read_pct\":%u,"
+    printf("{\"engine\":\"%s\",\"bs\":%" PRIu64
+           ",\"qd\":%u,\"sessions\":%u,\"threads\":%u,\"read_pct\":%u,"
            "\"pattern\":\"%s\",\"secs\":%.3f,\"ops\":%" PRIu64 ",\"iops\":%.1f,"
            "\"MBps\":%.2f,\"lat_us\":{\"mean\":%.1f,\"p50\":%.1f,\"p99\":%.1f,"
-           "\"p99.9\":%.1f,\"max\":%.1f},\"reads\":%" PRIu64 ",\"writes\":%" PRIu64
+           "\"p99.9\":%.1f,\"max\":%.1f},\"gap_us\":%.1f,\"reads\":%" PRIu64 ",\"writes\":%" PRIu64
            ",\"total_ops\":%" PRIu64 ",\"errors\":%" PRIu64 ",\"retries\":%" PRIu64
            ",\"verify\":%s,\"slots_checked\":%" PRIu64 ",\"bad_slots\":%" PRIu64
            ",\"bad_blocks\":%" PRIu64 ",\"stalled\":%s,\"client_cpu_s\":%.2f,"
            "\"first_error\":\"%s\"}\n",
-           o.bs, o.qd, o.sessions, o.threads, o.read_pct, o.random ? "rand" : "seq", o.secs,
-           sum->ops, (double)sum->ops / o.secs, (double)sum->bytes / o.secs / 1e6,
+           o.engine->name, o.bs, o.qd, o.sessions, o.threads, o.read_pct, o.random ? "rand" : "seq",
+           o.secs, sum->ops, (double)sum->ops / o.secs, (double)sum->bytes / o.secs / 1e6,
            sum->ops ? (double)sum->lat_sum / (double)sum->ops / 1000.0 : 0.0, pct[0], pct[1],
-           pct[2], (double)sum->lat_max / 1000.0, sum->rd, sum->wr, sum->all_ops, sum->errors,
-           sum->retries, o.verify ? "true" : "false", sum->checked, sum->bad_slots, sum->bad_blocks,
-           sum->stalled ? "true" : "false",
+           pct[2], (double)sum->lat_max / 1000.0, (double)sum->gap_max / 1000.0, sum->rd, sum->wr,
+           sum->all_ops, sum->errors, sum->retries, o.verify ? "true" : "false", sum->checked,
+           sum->bad_slots, sum->bad_blocks, sum->stalled ? "true" : "false",
            (double)ru.ru_utime.tv_sec + (double)ru.ru_utime.tv_usec / 1e6 +
                (double)ru.ru_stime.tv_sec + (double)ru.ru_stime.tv_usec / 1e6,
            sum->first_error);
@@ -808,11 +715,13 @@ main(int argc, char **argv)
     struct worker sum = {.hist = calloc(HBUCKETS, sizeof *sum.hist)};
     if (!ss || !ws || !pf || !sum.hist)
         return 2;
+    for (unsigned i = 0, at = 0; i < o.threads; at += ws[i].n, i++)
+        deal(&ws[i], i, ss + at, pf + at);
     uint64_t slots = open_all(ss);
     if (!slots)
         return 2;
-    for (unsigned i = 0, at = 0; i < o.threads; at += ws[i].n, i++)
-        if (worker_init(&ws[i], i, ss + at, pf + at, slots))
+    for (unsigned i = 0; i < o.threads; i++)
+        if (worker_init(&ws[i], i, slots))
             return 2;
     pthread_barrier_init(&barrier, NULL, o.threads);
     for (unsigned i = 1; i < o.threads; i++)
@@ -828,6 +737,6 @@ main(int argc, char **argv)
         _exit(3);
     for (unsigned i = 0; i < o.sessions; i++)
         if (!ss[i].dead)
-            iscsi_logout_sync(ss[i].ctx);
+            o.engine->close(&ss[i]);
     _exit(sum.errors || sum.bad_slots ? 1 : 0); /* the kernel takes the memory back */
 }

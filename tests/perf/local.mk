@@ -2,7 +2,9 @@
 # Load generator with data check, and the least a target can do: the ceiling of a machine.
 if HAVE_LIBISCSI
 check_PROGRAMS += tests/perf/iscsi-load tests/perf/null-iscsi
-tests_perf_iscsi_load_LDADD = -liscsi
+tests_perf_iscsi_load_SOURCES = tests/perf/iscsi-load.c tests/perf/load-lib.c \
+	tests/perf/load-raw.c tests/perf/load-login.c tests/perf/load.h tests/perf/load-raw.h
+tests_perf_iscsi_load_LDADD = base/libbase.a -liscsi $(ISAL_LIBS)
 bench_needs = tests/perf/iscsi-load$(EXEEXT) tests/perf/null-iscsi$(EXEEXT)
 endif
 
