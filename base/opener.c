@@ -28,6 +28,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/secret.h"
 
 #define MAX_CHILDREN 256
 
@@ -279,6 +280,7 @@ opener_main(int sock)
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
     static struct request rq;
     unsigned children = 0;
+    secret_forget_all(); /* the configuration's: not needed here */
     prctl(PR_SET_NAME, "evtgt-opener");
     /* a stop signal to the group is the daemon's to handle; this process ends after it */
     for (unsigned i = 0; i < sizeof ignored / sizeof ignored[0]; i++)

@@ -287,6 +287,21 @@ target_access(struct builder *b, struct conf_target *t, const struct raw_node *n
         add_kv(&t->names, &t->nnames, n);
 }
 
+/* Directives that name an account. False: it is none. */
+static bool
+account_directive(struct builder *b, struct conf_accounts *own, const struct raw_node *n)
+{
+    bool in = strncmp(n->name, "incoming", 8) == 0;
+    if (strcmp(n->name, "incominguser") == 0 || strcmp(n->name, "outgoinguser") == 0)
+        conf_account_add(b->ck, b->r, own, !in, n);
+    else if (strcmp(n->name, "incomingdiscoveryuser") == 0 ||
+             strcmp(n->name, "outgoingdiscoveryuser") == 0)
+        conf_account_add(b->ck, b->r, &b->c->discovery, !in, n);
+    else
+        return false;
+    return true;
+}
+
 static bool
 is_lun_directive(const struct raw_node *n)
 {
@@ -308,7 +323,7 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
         return;
     else if (d->set)
         run_setter(b, t, n, d);
-    else
+    else if (!account_directive(b, &t->accounts, n))
         target_access(b, t, n);
 }
 
@@ -373,7 +388,9 @@ build_target(struct builder *b, const struct raw_node *n)
     struct conf_target t = {.pos = n->pos,
                             .nop_interval_s = CONF_UNSET,
                             .nop_count = CONF_UNSET,
-                            .max_cmds = CONF_UNSET};
+                            .max_cmds = CONF_UNSET,
+                            .chap_algs = CONF_UNSET,
+                            .chap_sha1_7 = CONF_UNSET};
     char err[512] = "";
 
     if (!n->is_block) {
@@ -437,6 +454,8 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
         return;
     } else if (d->set) {
         run_setter(b, b->c, n, d);
+    } else if (account_directive(b, &b->c->accounts, n)) {
+        return;
     } else if (strcmp(n->name, "target") == 0) {
         build_target(b, n);
     } else if (strcmp(n->name, "portal") == 0) {
@@ -490,6 +509,9 @@ build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);
     number_targets(&b);
+    for (unsigned i = 0; i < b.c->ntargets; i++)
+        conf_accounts_check(r, &b.c->targets[i].accounts, &b.c->accounts);
+    conf_accounts_check(r, &b.c->discovery, &b.c->discovery);
     compare_luns(b.c, r);
     return b.c;
 }

@@ -69,6 +69,7 @@ conf_new(void)
     c->workers = c->affine = CONF_UNSET;
     c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
+    c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;
     return c;
 }
 
@@ -85,9 +86,12 @@ conf_free(struct conf *c)
         free(t->keys);
         free(t->addrs);
         free(t->names);
+        conf_accounts_fini(&t->accounts);
     }
     free(c->targets);
     free(c->portals);
+    conf_accounts_fini(&c->accounts);
+    conf_accounts_fini(&c->discovery);
     raw_free(c->raw);
     free(c);
 }

@@ -16,6 +16,8 @@
 #define CONF_UNSET    0xffffffffu
 #define CONF_NAME_MAX 223
 
+struct secret;
+
 struct conf_pos {
     const char *file;   /* lives as long as the conf; never NULL once set */
     unsigned line, col; /* from 1; col counts bytes */
@@ -54,6 +56,21 @@ struct conf_lun {
     bool write_cache, removable, online, read_only, allow_in_use, thin, descriptor_sense;
 };
 
+/* A CHAP account; owns what it points to. */
+struct conf_account {
+    struct conf_pos pos;
+    bool outgoing;
+    char *user;
+    struct secret *secret; /* base/secret.h; a reference */
+    char **names;          /* initiator names that may use it; none: all */
+    unsigned nnames;
+};
+
+struct conf_accounts {
+    struct conf_account *v;
+    unsigned n;
+};
+
 struct conf_target {
     struct conf_pos pos;
     char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
@@ -66,6 +83,9 @@ struct conf_target {
     unsigned nkeys;
     struct conf_kv *addrs, *names; /* initiator-address, initiator-name: value and position */
     unsigned naddrs, nnames;
+    struct conf_accounts accounts;
+    unsigned chap_algs; /* bit 0: MD5 (5), 1: SHA-1 (6), 2: SHA-256 (7), 3: SHA3-256 (8) */
+    unsigned chap_sha1_7; /* both: CONF_UNSET: the daemon's */
     struct conf_lun *luns; /* sorted by number */
     unsigned nluns;
 };
@@ -82,6 +102,9 @@ struct conf {
     unsigned affine;  /* 0 spread, 1 affine */
     unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
     const char *state_dir; /* or NULL */
+    struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
+    struct conf_accounts discovery; /* of discovery sessions */
+    unsigned chap_algs, chap_sha1_7, login_delay_ms;
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
     struct conf_target *targets; /* in the order of the files */
@@ -149,6 +172,11 @@ const char *conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b);
 enum conf_bs conf_lun_kind(const struct conf_lun *l);
 const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
 
+/* The first line of a file that only its owner (root or this user) may read, as a new secret. 0, or
+ * -EINVAL and why. Blocking. */
+int conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize);
+/* A comma list of md5, sha1, sha256, sha3-256 or their numbers, as bits. 0 or -EINVAL. */
+int conf_parse_chap_algs(const char *text, unsigned *out);
 /* "ADDR:PORT", "[v6]:PORT", bare addresses (port 3260). 0 or -EINVAL and why. */
 int conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *len, char *err,
                       size_t errsize);

@@ -13,6 +13,8 @@ struct conf_file {
     struct conf_file *next;   /* all files read, for freeing */
     struct conf_file *parent; /* who included it */
     char *name;
+    unsigned mode;   /* st_mode; 0: not a file */
+    bool told;       /* that others may read its secrets */
     bool syntax_tgt; /* said `syntax tgt` (it holds for included files too) */
 };
 
@@ -64,6 +66,16 @@ void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
 
 /* build.c */
 struct conf *build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r);
+
+/* account.c */
+void conf_account_add(const struct conf_checks *ck, struct conf_report *r,
+                      struct conf_accounts *list, bool outgoing, const struct raw_node *n);
+/* What only shows when all is read: a target's accounts together with those of the daemon, which
+ * stand in for a direction that the target does not name. */
+void conf_accounts_check(struct conf_report *r, const struct conf_accounts *own,
+                         const struct conf_accounts *common);
+void conf_account_fini(struct conf_account *a);
+void conf_accounts_fini(struct conf_accounts *list);
 
 /* compare.c */
 /* What must not be twice over all targets: stores with unlike settings, identities. */

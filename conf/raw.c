@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/secret.h"
 #include "conf/priv.h"
 
 #define DEPTH_MAX      16
@@ -75,12 +76,32 @@ at(const struct input *in, size_t off)
     return pos;
 }
 
+/* What is read may hold secrets: memory that is given back is wiped. */
+static char *
+grow(char *p, size_t used, size_t size)
+{
+    char *q = xmalloc(size);
+    if (used)
+        memcpy(q, p, used);
+    secret_wipe(p, used);
+    free(p);
+    return q;
+}
+
+static void
+wipe_free(char *p, size_t n)
+{
+    if (p)
+        secret_wipe(p, n);
+    free(p);
+}
+
 static void
 buf_add(struct input *in, const char *s, size_t n, unsigned line, unsigned col)
 {
     if (in->buflen + n + 1 > in->bufcap) {
         in->bufcap = 2 * (in->buflen + n + 1);
-        in->buf = xrealloc(in->buf, in->bufcap);
+        in->buf = grow(in->buf, in->buflen, in->bufcap);
     }
     if (in->nsegs == in->segcap) {
         in->segcap = 2 * in->segcap + 4;
@@ -234,7 +255,7 @@ static void
 node_free(struct raw_node *n)
 {
     free(n->name);
-    free(n->value);
+    secret_free_text(n->value);
     free(n);
 }
 
@@ -393,17 +414,19 @@ read_text(struct parser *p, struct conf_file *file, const char *text, size_t len
         const struct raw_node *b = p->block[--p->nblocks];
         conf_report_add(p->r, true, &b->pos, "<%s> is never closed; want </%s>", b->name, b->name);
     }
-    free(in.buf);
+    wipe_free(in.buf, in.bufcap);
     free(in.segs);
 }
 
 /* Whole file, or NULL with errno; a pipe or device is refused by the size limit. */
 static char *
-slurp(const char *path, size_t max, size_t *len)
+slurp(const char *path, size_t max, size_t *len, unsigned *mode)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return NULL;
+    struct stat st;
+    *mode = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (unsigned)st.st_mode : 0;
     char *buf = xmalloc(4096);
     size_t cap = 4096, n = 0;
     for (;;) {
@@ -413,7 +436,7 @@ slurp(const char *path, size_t max, size_t *len)
         if (got < 0 || n + (size_t)got > max) {
             int e = got < 0 ? errno : EFBIG;
             close(fd);
-            free(buf);
+            wipe_free(buf, n);
             errno = e;
             return NULL;
         }
@@ -421,7 +444,7 @@ slurp(const char *path, size_t max, size_t *len)
             break;
         n += (size_t)got;
         if (n == cap)
-            buf = xrealloc(buf, cap *= 2);
+            buf = grow(buf, n, cap *= 2);
     }
     close(fd);
     *len = n;
@@ -433,19 +456,22 @@ read_one(struct parser *p, struct conf_file *parent, const struct conf_pos *from
          unsigned depth)
 {
     size_t len = 0;
+    unsigned mode = 0;
 
     if (p->nfiles >= FILES_MAX) {
         conf_report_add(p->r, true, from, "more than %u files", FILES_MAX);
         return;
     }
-    char *text = slurp(path, BYTES_MAX - p->bytes, &len);
+    char *text = slurp(path, BYTES_MAX - p->bytes, &len, &mode);
     if (!text) {
         conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(errno));
         return;
     }
     p->bytes += len;
-    read_text(p, file_new(p, parent, path), text, len, depth);
-    free(text);
+    struct conf_file *f = file_new(p, parent, path);
+    f->mode = mode;
+    read_text(p, f, text, len, depth);
+    wipe_free(text, len);
 }
 
 static int
@@ -523,7 +549,8 @@ raw_read(const char *path, struct conf_report *r)
     struct parser p;
     struct conf_raw *raw = raw_new(&p, r, true);
     size_t len = 0;
-    char *text = slurp(path, BYTES_MAX, &len);
+    unsigned mode = 0;
+    char *text = slurp(path, BYTES_MAX, &len, &mode);
     struct conf_file *f = file_new(&p, NULL, path);
 
     if (!text) {
@@ -532,8 +559,9 @@ raw_read(const char *path, struct conf_report *r)
         return raw;
     }
     p.bytes = len;
+    f->mode = mode;
     read_text(&p, f, text, len, 0);
-    free(text);
+    wipe_free(text, len);
     return raw;
 }
 

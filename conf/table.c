@@ -135,6 +135,57 @@ set_state(void *obj, const struct directive *d, const char *value, struct setter
     return 0;
 }
 
+int
+conf_parse_chap_algs(const char *text, unsigned *out)
+{
+    static const char *const names[][2] = {
+        {"md5", "5"}, {"sha1", "6"}, {"sha256", "7"}, {"sha3-256", "8"}};
+    unsigned bits = 0;
+    for (const char *p = text;; p++) {
+        p += strspn(p, " \t");
+        size_t n = strcspn(p, ", \t");
+        unsigned bit = 0;
+        for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+            for (unsigned k = 0; k < 2; k++) {
+                if (strlen(names[i][k]) == n && strncasecmp(names[i][k], p, n) == 0)
+                    bit = 1u << i;
+            }
+        }
+        bits |= bit;
+        p += n;
+        p += strspn(p, " \t");
+        if (!bit || (*p && *p != ','))
+            return -EINVAL;
+        if (!*p)
+            break;
+    }
+    *out = bits;
+    return 0;
+}
+
+static int
+set_chap_algs(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    if (conf_parse_chap_algs(value, (unsigned *)(void *)((char *)obj + d->off)) == 0)
+        return 0;
+    snprintf(out->err, out->errsize,
+             "%s wants a comma list of md5, sha1, sha256, sha3-256, not \"%s\"", d->name, value);
+    return -EINVAL;
+}
+
+/* on/off into an unsigned that is CONF_UNSET before. */
+static int
+set_flag(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    bool on = false;
+    if (conf_parse_bool(value, &on) < 0) {
+        snprintf(out->err, out->errsize, "%s wants on or off, not \"%s\"", d->name, value);
+        return -EINVAL;
+    }
+    *(unsigned *)(void *)((char *)obj + d->off) = on;
+    return 0;
+}
+
 static int
 set_driver(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
@@ -370,8 +421,6 @@ set_sense_format(void *obj, const struct directive *d, const char *value, struct
 #define L(f)  offsetof(struct conf_lun, f)
 #define SC_TL (SC_TARGET | SC_LUN)
 
-static const char no_auth[] = "users and passwords are not understood by this version; the target "
-                              "is refused rather than served without them";
 static const char no_isns[] = "iSNS is not understood by this version";
 
 /* clang-format off */
@@ -396,8 +445,14 @@ static const struct directive table[] = {
     {"iSNSServerIP", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
     {"iSNSServerPort", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
     {"iSNSAccessControl", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
-    {"incomingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, no_auth},
-    {"outgoingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, no_auth},
+    {"incomingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
+    {"outgoingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
+    {"login-failure-delay", SC_GLOBAL, set_uint, G(login_delay_ms), 0, 10000, false, NULL},
+    {"chap-algorithms", SC_GLOBAL, set_chap_algs, G(chap_algs), 0, 0, false, NULL},
+    {"chap-legacy-sha1-7", SC_GLOBAL, set_flag, G(chap_sha1_7), 0, 0, false, NULL},
+    /* the daemon (then for all targets) or a target */
+    {"incominguser", SC_GLOBAL | SC_TARGET, NULL, 0, 0, 0, true, NULL},
+    {"outgoinguser", SC_GLOBAL | SC_TARGET, NULL, 0, 0, 0, true, NULL},
     /* a target */
     {"backing-store", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"direct-store", SC_TARGET, NULL, 0, 0, 0, true,
@@ -419,8 +474,8 @@ static const struct directive table[] = {
     {"TargetRecvDataSegmentLength", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
     {"InitiatorRecvDataSegmentLength", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
     {"MaxOutstandingUnexpectedPDUs", SC_TARGET, set_ignored, 0, 0, 0, false, NULL},
-    {"incominguser", SC_TARGET, NULL, 0, 0, 0, true, no_auth},
-    {"outgoinguser", SC_TARGET, NULL, 0, 0, 0, true, no_auth},
+    {"chap-algorithms", SC_TARGET, set_chap_algs, T(chap_algs), 0, 0, false, NULL},
+    {"chap-legacy-sha1-7", SC_TARGET, set_flag, T(chap_sha1_7), 0, 0, false, NULL},
     /* logical units */
     {"write-cache", SC_TL, set_bool, L(write_cache), 0, 0, false, NULL},
     {"scsi_id", SC_TL | SC_LIVE, set_text, L(scsi_id), 0, 63, false, NULL},

@@ -252,13 +252,13 @@ wildcard(const char *pat, const char *s)
     return *pat == '\0';
 }
 
-static bool
-name_admitted(const struct acl *a, const char *name)
+bool
+acl_admits_name(const struct acl *a, const char *initiator_name)
 {
     if (a->all_names)
         return true;
     for (unsigned i = 0; i < a->nnames; i++) {
-        if (wildcard(a->names[i], name))
+        if (wildcard(a->names[i], initiator_name))
             return true;
     }
     return false;
@@ -267,5 +267,5 @@ name_admitted(const struct acl *a, const char *name)
 bool
 acl_admits(const struct acl *a, const struct sockaddr *peer, const char *initiator_name)
 {
-    return a != NULL && addr_admitted(a, peer) && name_admitted(a, initiator_name);
+    return a != NULL && addr_admitted(a, peer) && acl_admits_name(a, initiator_name);
 }

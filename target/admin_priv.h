@@ -28,6 +28,9 @@ enum admin_code { /* code, and the words tgtadm's callers look for */
                   AE_LUN_EXISTS,
                   AE_RULE_EXISTS,
                   AE_NO_RULE,
+                  AE_ACCOUNT_EXISTS,
+                  AE_NO_ACCOUNT,
+                  AE_OUTGOING_EXISTS,
                   AE_TARGET_ACTIVE,
                   AE_LUN_ACTIVE,
                   AE_REMOVAL_PREVENTED,
@@ -102,12 +105,18 @@ void admin_system_update(struct admin_req *r);
 void admin_system_delete(struct admin_req *r);
 void admin_system_stat(struct admin_req *r);
 void admin_lld_show(struct admin_req *r);
+void admin_account_new(struct admin_req *r);
+void admin_account_delete(struct admin_req *r);
 void admin_account_show(struct admin_req *r);
+void admin_account_bind(struct admin_req *r);
+void admin_account_unbind(struct admin_req *r);
 
 /* admin_sess.c: sessions of all workers, gathered: then(r, sessions) on main; `sessions` is an
  * array of objects sorted by sid, borrowed. target NULL: all. */
 void admin_sess_gather(struct admin_req *r, const char *target,
                        void (*then)(struct admin_req *r, json_t *sessions));
+/* Names bound there, without secrets. */
+json_t *admin_account_list(const struct model_auth *where);
 json_t *admin_lun_json(const struct model_lun *l);
 
 extern void (*admin_stop_daemon)(void);

@@ -25,6 +25,9 @@ static const struct {
     [AE_LUN_EXISTS] = {"lun-exists", "this logical unit number already exists"},
     [AE_RULE_EXISTS] = {"rule-exists", "this access control rule already exists"},
     [AE_NO_RULE] = {"no-rule", "this access control rule does not exist"},
+    [AE_ACCOUNT_EXISTS] = {"account-exists", "this account already exists"},
+    [AE_NO_ACCOUNT] = {"no-account", "can't find the account"},
+    [AE_OUTGOING_EXISTS] = {"outgoing-exists", "this target already has an outgoing account"},
     [AE_TARGET_ACTIVE] = {"target-active", "this target is still active"},
     [AE_LUN_ACTIVE] = {"lun-active", "this logical unit is still active"},
     [AE_REMOVAL_PREVENTED] = {"removal-prevented", "this device has Prevent Removal set"},
@@ -49,6 +52,8 @@ static const struct verb {
     {"session", "delete", admin_sess_delete},    {"session", "stat", admin_sess_stat},
     {"connection", "show", admin_sess_show},     {"connection", "delete", admin_conn_delete},
     {"connection", "stat", admin_sess_stat},     {"lld", "show", admin_lld_show},
+    {"account", "new", admin_account_new},       {"account", "delete", admin_account_delete},
+    {"account", "bind", admin_account_bind},     {"account", "unbind", admin_account_unbind},
     {"account", "show", admin_account_show},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Admin verbs of the daemon as a whole, of portals, drivers and accounts.  Main only.
+ * Admin verbs of the daemon as a whole, of portals and drivers.  Main only.
  */
 #include "config.h"
 
@@ -205,7 +205,7 @@ admin_portal_delete(struct admin_req *r)
         admin_publish(r);
 }
 
-/* --- drivers, accounts ----------------------------------------------------------------------- */
+/* --- drivers --------------------------------------------------------------------------------- */
 
 void
 admin_lld_show(struct admin_req *r)
@@ -217,11 +217,4 @@ admin_lld_show(struct admin_req *r)
     }
     admin_ok(
         r, json_pack("{s[{ssssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
-}
-
-/* There are no accounts in this version; the list is empty, changes are unsupported. */
-void
-admin_account_show(struct admin_req *r)
-{
-    admin_ok(r, json_pack("{s[]}", "accounts"));
 }

@@ -137,6 +137,7 @@ target_json(const struct model_target *t, json_t *sessions)
     json_object_set_new(o, "keys", keys_json(t));
     json_object_set_new(o, "addresses", rules_json(t, false));
     json_object_set_new(o, "initiators", rules_json(t, true));
+    json_object_set_new(o, "accounts", admin_account_list(&t->auth));
     list_each(it, &t->luns)
         json_array_append_new(luns, admin_lun_json(container_of(it, struct model_lun, link)));
     json_object_set_new(o, "luns", luns);

@@ -248,6 +248,30 @@ add_lun(struct model_target *t, const struct conf_lun *l)
     }
 }
 
+/* The settings were judged with the configuration. */
+static void
+add_auth(struct model_auth *where, const struct conf_accounts *list, unsigned algs, unsigned sha1_7)
+{
+    char err[256];
+
+    if (algs != CONF_UNSET)
+        where->algs = algs; /* conf/ numbers them as CHAP_ALG_* does */
+    if (sha1_7 != CONF_UNSET)
+        where->sha1_7 = sha1_7;
+    for (unsigned i = 0; i < list->n; i++) {
+        const struct conf_account *ca = &list->v[i];
+        const char **names = xcalloc(ca->nnames + 1, sizeof *names);
+        for (unsigned k = 0; k < ca->nnames; k++)
+            names[k] = ca->names[k];
+        struct model_account *ma =
+            model_account_get(ca->user, ca->secret, names, err, sizeof err);
+        free(names);
+        if (!ma)
+            log_abort("checked configuration does not hold: %s", err);
+        model_bind_add(where, ma, ca->outgoing);
+    }
+}
+
 static void
 add_target(const struct conf_target *ct)
 {
@@ -266,6 +290,7 @@ add_target(const struct conf_target *ct)
             log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s why=\"%s\"",
                       LOG_ESC(t->name), LOG_ESC(ct->keys[i].value), err);
     }
+    add_auth(&t->auth, &ct->accounts, ct->chap_algs, ct->chap_sha1_7);
     for (unsigned i = 0; i < ct->naddrs; i++)
         model_rule_add(t, ct->addrs[i].value, false);
     for (unsigned i = 0; i < ct->nnames; i++)
@@ -282,6 +307,8 @@ apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void
 {
     static struct starting st; /* there is one start */
 
+    add_auth(&model.auth, &c->accounts, c->chap_algs, c->chap_sha1_7);
+    add_auth(&model.discovery, &c->discovery, CONF_UNSET, CONF_UNSET);
     for (unsigned i = 0; i < c->ntargets; i++)
         add_target(&c->targets[i]);
     st = (struct starting){.conf = c, .done = done, .arg = arg, .pending = 1};

@@ -8,6 +8,9 @@
 
 #include "target/nego.h"
 
+struct account;
+struct account_set;
+
 enum auth_step {
     AUTH_MORE,   /* another round is needed; the stage must not be left */
     AUTH_DONE,   /* the initiator is who it says */
@@ -18,11 +21,15 @@ enum auth_step {
 struct auth {
     const struct auth_method *method; /* NULL: none agreed yet */
     bool done;
-    struct nego *nego;           /* of the login: nego_offered gives the keys of this round */
-    const char *initiator;       /* folded */
-    const struct tgt_node *node; /* NULL: discovery */
-    const char *why;             /* static text, set with AUTH_FAILED */
-    void *priv;                  /* the method's */
+    bool judged;                  /* a proof was looked at: the answer may be held back */
+    struct nego *nego;            /* of the login: nego_offered gives the keys of this round */
+    const char *initiator;        /* folded */
+    const struct tgt_node *node;  /* NULL: discovery */
+    struct account_set *accounts; /* of the node or of discovery, a reference; NULL: none */
+    struct account *account;      /* whose proof was right, a reference; NULL: none */
+    char user[256];               /* as the initiator calls itself, for the log and the brake */
+    const char *why;              /* static text, set with AUTH_FAILED */
+    void *priv;                   /* the method's */
 };
 
 struct auth_method {
@@ -31,5 +38,7 @@ struct auth_method {
     enum auth_step (*step)(struct auth *a, struct text_out *out);
     void (*free)(struct auth *a); /* may be NULL */
 };
+
+extern const struct auth_method chap_method; /* chap.c */
 
 #endif

@@ -32,6 +32,7 @@ struct tgt_opts tgt_opts = {
     .nop_interval_s = 10,
     .nop_count = 3,
     .shutdown_s = 5,
+    .login_delay_ms = 2000,
     .sess_mem_bytes = 32 * 1024 * 1024,
 };
 

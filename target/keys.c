@@ -24,7 +24,12 @@ static const struct key_word digest_words[] = {
     {"CRC32C", DIGEST_CRC32C},
     {NULL, 0},
 };
-static const struct key_word auth_words[] = {{"None", AUTH_NONE}, {NULL, 0}};
+static const struct key_word auth_words[] = {{"None", AUTH_NONE}, {"CHAP", AUTH_CHAP}, {NULL, 0}};
+/* IANA, "iSCSI CHAP algorithms". */
+static const struct key_word chap_words[] = {
+    {"5", CHAP_ALG_MD5},      {"6", CHAP_ALG_SHA1}, {"7", CHAP_ALG_SHA256},
+    {"8", CHAP_ALG_SHA3_256}, {NULL, 0},
+};
 static const struct key_word session_words[] = {
     {"Normal", SESSION_NORMAL},
     {"Discovery", SESSION_DISCOVERY},
@@ -47,6 +52,22 @@ static const struct key_def defs[KEY_COUNT] = {
         .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION,
         .must_agree = true, .failure = LS_AUTH_FAILURE,
         .def = AUTH_NONE, .ours = AUTH_NONE, .words = auth_words },
+    [KEY_CHAP_A] = {
+        .name = "CHAP_A", .section = "12.1.3", .type = KT_LIST, .rule = KR_AUTH,
+        .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION,
+        .ours = CHAP_ALG_ALL, .words = chap_words },
+    [KEY_CHAP_I] = {
+        .name = "CHAP_I", .section = "12.1.3", .type = KT_NUM, .rule = KR_AUTH,
+        .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION, .max = 255 },
+    [KEY_CHAP_C] = {
+        .name = "CHAP_C", .section = "12.1.3", .type = KT_BIN, .rule = KR_AUTH,
+        .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION, .max = 1024 },
+    [KEY_CHAP_N] = {
+        .name = "CHAP_N", .section = "12.1.3", .type = KT_TEXT, .rule = KR_AUTH,
+        .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION, .max = 255 },
+    [KEY_CHAP_R] = {
+        .name = "CHAP_R", .section = "12.1.3", .type = KT_BIN, .rule = KR_AUTH,
+        .from = KF_BOTH, .phases = KP_SECURITY, .scope = KS_CONNECTION, .max = 32 },
     [KEY_HEADER_DIGEST] = {
         .name = "HeaderDigest", .section = "13.1", .type = KT_LIST, .rule = KR_FIRST,
         .from = KF_BOTH, .phases = KP_OPERATIONAL, .scope = KS_CONNECTION,
@@ -392,6 +413,7 @@ static const char *const rule_names[] = {
     [KR_MAX] = "maximum",
     [KR_REJECT] = "rejected",
     [KR_ASK] = "question",
+    [KR_AUTH] = "of CHAP",
 };
 static const char *const from_names[] = {
     [KF_INITIATOR] = "initiator", [KF_TARGET] = "target", [KF_BOTH] = "both"};
@@ -406,7 +428,8 @@ show_range(const struct key_def *d, char *out, size_t size)
     else if (d->type == KT_NUM)
         (void)snprintf(out, size, "%" PRIu32 "..%" PRIu32, d->min, d->max);
     else
-        (void)snprintf(out, size, "up to %" PRIu32 " bytes", d->max);
+        (void)snprintf(out, size, "%sup to %" PRIu32 " bytes", d->type == KT_BIN ? "binary, " : "",
+                       d->max);
 }
 
 void
@@ -417,7 +440,7 @@ keys_dump(void (*line)(const char *s, void *arg), void *arg)
     for (unsigned i = 0; i < KEY_COUNT; i++) {
         const struct key_def *d = &defs[i];
         char range[48], def[32], ours[32], when[64], row[400];
-        bool has_value = d->rule != KR_REJECT && d->from != KF_TARGET;
+        bool has_value = d->rule != KR_REJECT && d->rule != KR_AUTH && d->from != KF_TARGET;
         show_range(d, range, sizeof range);
         keys_value_text((enum key_id)i, d->def, def, sizeof def);
         keys_value_text((enum key_id)i, d->ours, ours, sizeof ours);

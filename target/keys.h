@@ -18,6 +18,7 @@ enum key_type {
     KT_LIST, /* words in order of preference */
     KT_BOOL, /* Yes, No */
     KT_NUM,  /* min..max */
+    KT_BIN,  /* a binary value of up to max bytes */
 };
 
 enum key_rule {
@@ -29,6 +30,7 @@ enum key_rule {
     KR_MAX,
     KR_REJECT, /* obsolete: always answered Reject (13.25) */
     KR_ASK,    /* a question: the answer is made by the owner of the negotiation */
+    KR_AUTH,   /* the authentication method's; never answered by the table, never logged */
 };
 
 enum key_from { KF_INITIATOR = 1, KF_TARGET = 2, KF_BOTH = 3 };
@@ -50,6 +52,12 @@ struct key_cond {
 #define DIGEST_CRC32C     2u
 #define LIST_LAST_FIRST   0x80000000u
 #define AUTH_NONE         1u
+#define AUTH_CHAP         2u
+#define CHAP_ALG_MD5      1u
+#define CHAP_ALG_SHA1     2u
+#define CHAP_ALG_SHA256   4u
+#define CHAP_ALG_SHA3_256 8u
+#define CHAP_ALG_ALL      15u
 #define SESSION_NORMAL    1u
 #define SESSION_DISCOVERY 2u
 

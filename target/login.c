@@ -16,9 +16,12 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/counter.h"
 #include "base/pool.h"
+#include "target/account.h"
 #include "target/auth.h"
+#include "target/chap.h"
 #include "target/target.h"
 
 #define LOGIN_T    0x80u
@@ -57,6 +60,7 @@ static const struct stage_row rows[] = {
 };
 
 struct login {
+    struct conn *conn;
     uint8_t stage; /* enum login_stage */
     bool named;    /* the first text was read: who, what, which target */
     bool joining;  /* a text with the C bit is incomplete */
@@ -70,6 +74,8 @@ struct login {
     uint32_t itt;
     struct nego nego;
     struct auth auth;
+    struct worker_timer held;      /* the judgement of a proof is held back */
+    enum login_status held_status; /* then this is answered */
     char asked[64];          /* TargetName as sent, cut: for the log */
     struct login_result res; /* names, tags and, at the end, what was agreed */
 };
@@ -82,9 +88,10 @@ auth_none_step(struct auth *a, struct text_out *out)
     return AUTH_DONE;
 }
 
-static const struct auth_method auth_methods[] = {
-    {AUTH_NONE, auth_none_step, NULL},
-};
+static const struct auth_method none_method = {AUTH_NONE, auth_none_step, NULL};
+static const struct auth_method *const auth_methods[] = {&none_method, &chap_method};
+
+static void on_held(struct worker_timer *t);
 
 /* --- begin and end --------------------------------------------------------------------------- */
 
@@ -99,6 +106,8 @@ login_new(struct conn *c, const struct pdu *pdu)
     l->out.limit = tgt_opts.login_bytes_max;
     l->auth.nego = &l->nego;
     l->auth.initiator = l->res.initiator;
+    l->conn = c;
+    worker_timer_init(&l->held, c->w, on_held);
     memcpy(l->res.isid, pdu->lun, sizeof l->res.isid);
     l->res.tsih = get_be16(pdu->lun + 6);
     l->res.cid = (uint16_t)(pdu->ttt >> 16);
@@ -118,6 +127,9 @@ login_free(struct conn *c)
     c->login = NULL;
     if (l->auth.method != NULL && l->auth.method->free != NULL)
         l->auth.method->free(&l->auth);
+    worker_timer_stop(&l->held);
+    account_put(l->auth.account);
+    account_set_put(l->auth.accounts);
     if (l->res.node != NULL)
         node_put(l->res.node);
     text_out_free(&l->out);
@@ -182,9 +194,11 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
     uint32_t suppressed = 0;
     if (!log_rate_ok(&rate, &suppressed))
         return;
-    char key[192] = "", more[32] = "";
+    char key[192] = "", user[160] = "", more[32] = "";
     if (suppressed != 0)
         (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
+    if (l->auth.user[0] != '\0')
+        (void)snprintf(user, sizeof user, " user=%.140s", LOG_ESC(l->auth.user));
     if (l->nego.why == why && l->nego.bad != KEY_COUNT) {
         char ours[64];
         keys_value_text(l->nego.bad, l->nego.ours.v[l->nego.bad], ours, sizeof ours);
@@ -193,9 +207,9 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
     }
     log_event(
         LL_WARN, LA_LOGIN,
-        "login-refused peer=%s initiator=%s target=%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
+        "login-refused peer=%s initiator=%s target=%s%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
         c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
-        l->asked[0] ? LOG_ESC(l->asked) : "-", (unsigned)status, status_text(status), why, key,
+        l->asked[0] ? LOG_ESC(l->asked) : "-", user, (unsigned)status, status_text(status), why, key,
         more);
 }
 
@@ -241,6 +255,16 @@ find_target(struct conn *c, const char **why)
     return node->offline ? LS_UNAVAILABLE : LS_OK;
 }
 
+/* Where there are accounts, CHAP is the only method; no other way leads into the target. */
+static void
+choose_auth(struct login *l)
+{
+    const struct tgt_node *node = l->res.node;
+    l->auth.accounts = account_set_get(node ? node->accounts : node_set_here()->discovery);
+    l->nego.ours.v[KEY_AUTH_METHOD] =
+        account_set_demands(l->auth.accounts) ? AUTH_CHAP : AUTH_NONE;
+}
+
 /* The first complete text says who logs in to what (RFC 7143 6.3.1). */
 static enum login_status
 read_names(struct conn *c, const char **why)
@@ -262,7 +286,9 @@ read_names(struct conn *c, const char **why)
     }
     l->nego.discovery = l->res.discovery;
     l->nego.leading = l->res.tsih == 0;
-    return l->res.discovery ? LS_OK : find_target(c, why);
+    enum login_status status = l->res.discovery ? LS_OK : find_target(c, why);
+    choose_auth(l);
+    return status;
 }
 
 /* What the target says of itself in the first response (RFC 7143 13.6, 13.9). */
@@ -293,6 +319,12 @@ static enum login_status
 authenticate(struct login *l, bool leaving, const char **why)
 {
     struct auth *a = &l->auth;
+    bool keys = false;
+    for (unsigned i = 0; i < KEY_COUNT; i++)
+        keys = keys || (keys_def((enum key_id)i)->rule == KR_AUTH && l->nego.offer[i] != NULL);
+    *why = "a key of an authentication that is over or was not agreed";
+    if (keys && (a->done || l->nego.v[KEY_AUTH_METHOD] == AUTH_NONE))
+        return LS_INITIATOR_ERROR;
     if (a->done || (a->method == NULL && !leaving && !(l->nego.state[KEY_AUTH_METHOD] & NS_AGREED)))
         return LS_OK;
     uint32_t bit = l->nego.v[KEY_AUTH_METHOD];
@@ -300,8 +332,8 @@ authenticate(struct login *l, bool leaving, const char **why)
     if (!(bit & l->nego.ours.v[KEY_AUTH_METHOD]))
         return LS_AUTH_FAILURE;
     for (unsigned i = 0; i < sizeof auth_methods / sizeof auth_methods[0]; i++) {
-        if (auth_methods[i].bit == bit)
-            a->method = &auth_methods[i];
+        if (auth_methods[i]->bit == bit)
+            a->method = auth_methods[i];
     }
     if (a->method == NULL)
         return LS_AUTH_FAILURE;
@@ -311,6 +343,7 @@ authenticate(struct login *l, bool leaving, const char **why)
         return LS_AUTH_FAILURE;
     }
     a->done = step == AUTH_DONE;
+    l->res.account = a->account;
     return LS_OK;
 }
 
@@ -476,12 +509,54 @@ respond(struct conn *c)
     return KEEP;
 }
 
+/* --- the brake on guessing ------------------------------------------------------------------- */
+
+static void
+on_held(struct worker_timer *t)
+{
+    struct login *l = container_of(t, struct login, held);
+    struct conn *c = l->conn;
+    if (c->closing)
+        return;
+    if (l->held_status != LS_OK) {
+        (void)refuse(c, l->held_status, l->auth.why);
+        return;
+    }
+    rx_resume(c, RX_PAUSE_LOGIN);
+    (void)respond(c);
+}
+
+/* Answers a request; after a proof perhaps later, and meanwhile reads nothing. The connection's own
+ * deadline goes on, and half of what is left of it must suffice. */
+static enum verdict
+judge(struct conn *c, enum login_status status, const char *why)
+{
+    struct login *l = c->login;
+    const struct sockaddr *peer = (const struct sockaddr *)&c->peer;
+    if (l->auth.judged) {
+        l->auth.judged = false;
+        bool failed = l->auth.account == NULL;
+        uint64_t now = clock_ms();
+        uint64_t left = c->login_due_ms > now ? (c->login_due_ms - now) / 2 : 0;
+        uint64_t ms = failed ? chap_slow_failed(peer, l->res.node ? l->res.node->name : "",
+                                                l->auth.user)
+                             : chap_slow_passed(peer);
+        if (ms != 0 && left != 0) {
+            l->held_status = status;
+            rx_pause(c, RX_PAUSE_LOGIN);
+            worker_timer_start_ms(&l->held, ms < left ? ms : left);
+            return KEEP;
+        }
+    }
+    return status == LS_OK ? respond(c) : refuse(c, status, why);
+}
+
 enum verdict
 login_pdu(struct conn *c, struct pdu *pdu)
 {
     worker_assert_owner(c->w);
     struct login *l = c->login ? c->login : login_new(c, pdu);
-    if (l->stage & (LG_ESTABLISHING | LG_OVER))
+    if ((l->stage & (LG_ESTABLISHING | LG_OVER)) || worker_timer_is_active(&l->held))
         return l->stage == LG_OVER ? KEEP : DROP_CONN;
     l->itt = pdu->itt;
     l->flags = pdu->flags;
@@ -505,7 +580,7 @@ login_pdu(struct conn *c, struct pdu *pdu)
     } else {
         status = negotiate(c, pdu->data, pdu->data_len, &why);
     }
-    return status == LS_OK ? respond(c) : refuse(c, status, why);
+    return judge(c, status, why);
 }
 
 enum verdict
@@ -513,7 +588,7 @@ login_foreign_pdu(struct conn *c, const struct pdu *pdu)
 {
     worker_assert_owner(c->w);
     struct login *l = c->login;
-    if (l == NULL || (l->stage & (LG_ESTABLISHING | LG_OVER)))
+    if (l == NULL || (l->stage & (LG_ESTABLISHING | LG_OVER)) || worker_timer_is_active(&l->held))
         return DROP_CONN;
     l->itt = pdu->itt;
     return refuse(c, LS_INVALID_REQUEST, "a PDU that is no Login Request");
@@ -527,10 +602,11 @@ log_success(const struct conn *c)
     const struct login *l = c->login;
     const uint8_t *i = l->res.isid;
     log_event(LL_INFO, LA_LOGIN,
-              "login peer=%s initiator=%s target=%s isid=%02x%02x%02x%02x%02x%02x tsih=%u "
+              "login peer=%s initiator=%s target=%s user=%s isid=%02x%02x%02x%02x%02x%02x tsih=%u "
               "cid=%u digests=%s,%s",
               c->peer_text, LOG_ESC(l->res.initiator),
-              l->res.node ? l->res.node->name : "(discovery)", i[0], i[1], i[2], i[3], i[4], i[5],
+              l->res.node ? l->res.node->name : "(discovery)",
+              l->res.account ? LOG_ESC(l->res.account->user) : "-", i[0], i[1], i[2], i[3], i[4], i[5],
               (unsigned)c->sess->tsih, (unsigned)l->res.cid, l->res.cp.header_digest ? "on" : "off",
               l->res.cp.data_digest ? "on" : "off");
 }

@@ -239,6 +239,8 @@ read_conf(void)
         tgt_opts.max_sessions = c->max_sessions;
     if (c->shutdown_timeout_s != CONF_UNSET)
         tgt_opts.shutdown_s = c->shutdown_timeout_s;
+    if (c->login_delay_ms != CONF_UNSET)
+        tgt_opts.login_delay_ms = c->login_delay_ms;
     tgt_opts.affine = d.o.affine >= 0 ? d.o.affine == 1 : c->affine == 1;
     if (!d.o.workers && c->workers != CONF_UNSET)
         d.o.workers = c->workers;

@@ -20,6 +20,9 @@ void
 model_init(struct worker *main_worker, struct cstore *cs)
 {
     list_init(&model.targets);
+    list_init(&model.accounts);
+    model_auth_init(&model.auth, true);
+    model_auth_init(&model.discovery, false);
     list_init(&model.stores);
     for (unsigned i = 0; i < MODEL_BUCKETS; i++)
         list_init(&model.by_path[i]);
@@ -84,6 +87,7 @@ model_target_new(unsigned tid, const char *name)
     t->nop_interval_s = t->nop_count = 0xffffffffu;
     t->max_cmds = MAX_CMDS_DEFAULT;
     keys_defaults(&t->keys);
+    model_auth_init(&t->auth, false);
     list_init(&t->rules);
     list_init(&t->luns);
     list_each(it, &model.targets) {
@@ -110,6 +114,7 @@ model_target_free(struct model_target *t)
         free(l);
         apply_store_drop(s);
     }
+    model_auth_fini(&t->auth);
     model_touch_luns(t);
     isns_dd_put(t->dd);
     free(t);
@@ -260,6 +265,7 @@ make_node(struct model_target *t, char *err, size_t errsize)
     n->acl = acl;
     if (model.dd_only)
         n->dd = t->dd ? isns_dd_get(t->dd) : isns_dd_new(NULL, 0);
+    n->accounts = model_auth_set(&t->auth);
     if (!t->map)
         t->map = make_map(t);
     n->map = lun_map_get(t->map);
@@ -297,6 +303,7 @@ model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
     set->portals = xcalloc(np + 1, sizeof *set->portals);
     unsigned got = portal_list(set->portals, np);
     set->nportals = got < np ? got : np;
+    set->discovery = model_auth_set(&model.discovery);
     node_publish(set, done, arg);
     return 0;
 }

@@ -8,6 +8,7 @@
 #define TARGET_MODEL_H
 
 #include "base/helper.h"
+#include "target/account.h"
 #include "target/target.h"
 
 struct conf;
@@ -53,6 +54,26 @@ struct model_rule { /* one access rule as it was given */
     bool is_name;
 };
 
+/* An account that the daemon knows, by whatever way; bound to any number of places. */
+struct model_account {
+    struct list link; /* model.accounts, in the order given */
+    struct account *account;
+};
+
+struct model_bind {
+    struct list link; /* of a model_auth, in the order given */
+    struct model_account *ma;
+    bool outgoing;
+};
+
+/* What CHAP is to be somewhere: at a target, in discovery, or at targets that say nothing. */
+struct model_auth {
+    struct list binds;
+    uint32_t algs;  /* CHAP_ALG_*; MODEL_UNSET: as for targets that say nothing */
+    uint32_t sha1_7; /* bool, likewise */
+};
+#define MODEL_UNSET 0xffffffffu
+
 struct model_target {
     struct list link; /* model.targets, by tid */
     unsigned tid;
@@ -62,6 +83,7 @@ struct model_target {
     unsigned nop_interval_s, nop_count; /* 0xffffffff: the daemon's */
     unsigned max_cmds;
     struct key_values keys;
+    struct model_auth auth;
     struct list rules; /* struct model_rule, in the order given */
     struct list luns;
     struct isns_dd *dd;    /* initiators in its discovery domains; NULL: not known */
@@ -74,6 +96,8 @@ struct model_target {
 
 struct model {
     struct list targets, stores;
+    struct list accounts; /* struct model_account */
+    struct model_auth auth, discovery; /* of all targets that say nothing; of discovery */
     struct list by_path[MODEL_BUCKETS]; /* the stores again, by model_stores_at */
     struct worker *main;
     struct cstore *cstore;
@@ -101,6 +125,28 @@ void model_touch_luns(struct model_target *t);
 struct model_rule *model_rule_find(const struct model_target *t, const char *text, bool is_name);
 void model_rule_add(struct model_target *t, const char *text, bool is_name);
 void model_rule_del(struct model_target *t, struct model_rule *r);
+
+/* account_model.c: `where` is a target's auth, &model.auth or &model.discovery. */
+void model_auth_init(struct model_auth *auth, bool is_common);
+void model_auth_fini(struct model_auth *auth);
+/* Something of `where` changed: made anew at the next publish. */
+void model_auth_touch(struct model_auth *where);
+/* The first account of that name, or NULL. */
+struct model_account *model_account_find(const char *user);
+/* The one of that name, secret and restriction, made if need be. NULL and err: a bad name. */
+struct model_account *model_account_get(const char *user, struct secret *secret,
+                                        const char *const *names, char *err, size_t errsize);
+/* Every account of that name and what it is bound to. False: there is none. */
+bool model_account_delete(const char *user);
+struct model_bind *model_bind_find(const struct model_auth *where, const char *user, bool outgoing);
+struct model_bind *model_bind_outgoing(const struct model_auth *where);
+void model_bind_add(struct model_auth *where, struct model_account *ma, bool outgoing);
+void model_bind_del(struct model_auth *where, struct model_bind *b);
+/* Why this account cannot be bound there, or NULL: both directions would have one secret. */
+const char *model_bind_clash(const struct model_auth *where, const struct account *a,
+                             bool outgoing);
+/* A new set for publication; NULL: nothing is demanded there. */
+struct account_set *model_auth_set(const struct model_auth *where);
 
 struct model_lun *model_lun_find(const struct model_target *t, unsigned number);
 /* Takes a user of s. */

@@ -94,7 +94,7 @@ fail(struct nego *n, enum login_status status, enum key_id id, const char *why)
     n->status = status;
     n->bad = id;
     n->why = why;
-    if (id != KEY_COUNT && n->offer[id] != NULL)
+    if (id != KEY_COUNT && n->offer[id] != NULL && keys_def(id)->rule != KR_AUTH)
         (void)snprintf(n->bad_value, sizeof n->bad_value, "%s", n->offer[id]);
     return false;
 }
@@ -402,6 +402,8 @@ decide(struct nego *n, enum key_id id, const char *value, const char **answer, c
         return SILENT;
     if (!(d->phases & n->phase))
         return ANSWER;
+    if (d->rule == KR_AUTH)
+        return SILENT; /* the method judges it */
     if (d->rule == KR_DECLARE && d->type != KT_NUM)
         return decide_declared_text(n, id, value, answer);
     if (d->leading_only && !n->leading)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "target/account.h"
 #include "target/target.h"
 
 struct tgt_node *
@@ -26,6 +27,7 @@ node_put(struct tgt_node *n)
         return;
     acl_put(n->acl);
     isns_dd_put(n->dd);
+    account_set_put(n->accounts);
     lun_map_put(n->map);
     free(n);
 }
@@ -37,6 +39,7 @@ set_put(struct node_set *set)
         return;
     for (unsigned i = 0; i < set->n; i++)
         node_put(set->nodes[i]);
+    account_set_put(set->discovery);
     free(set->nodes);
     free(set->portals);
     free(set);

@@ -12,6 +12,7 @@
 
 #include "base/counter.h"
 #include "base/pool.h"
+#include "target/account.h"
 #include "target/target.h"
 
 struct establish {
@@ -68,6 +69,28 @@ count_conns(const struct sess *s)
     return n;
 }
 
+/* The node as it is published now may be a newer one than the login saw, or gone; and it may want
+ * another proof than the one that the login gave, or one where the login gave none. */
+static enum login_status
+refresh_node(struct establish *e)
+{
+    const struct node_set *set = node_set_here();
+    if (!e->res.node)
+        return account_set_admits(set->discovery, e->res.account) ? LS_OK : LS_AUTH_FAILURE;
+    struct tgt_node *n = node_find(set, e->res.node->name);
+    if (!n)
+        return LS_REMOVED;
+    if (!account_set_admits(n->accounts, e->res.account))
+        return LS_AUTH_FAILURE;
+    if (n->offline)
+        return LS_UNAVAILABLE;
+    if (n != e->res.node) {
+        node_put(e->res.node);
+        e->res.node = node_get(n);
+    }
+    return LS_OK;
+}
+
 /* A connection for a session that exists: one more, or in the place of one with the same CID,
  * whose tasks end (ErrorRecoveryLevel 0). */
 static enum login_status
@@ -76,6 +99,9 @@ join(struct establish *e)
     struct sess *s = sess_find_here(e->claim.sid);
     if (!s || s->dying)
         return LS_NO_SESSION;
+    enum login_status st = refresh_node(e);
+    if (st != LS_OK)
+        return st;
     struct conn *old = find_cid(s, e->res.cid);
     if (!old && count_conns(s) >= s->p.max_connections)
         return LS_TOO_MANY_CONNS;
@@ -83,25 +109,6 @@ join(struct establish *e)
     if (old) {
         conn_close(old, "reinstated by a new connection", false);
         sess_conn_gone(s, old);
-    }
-    return LS_OK;
-}
-
-/* The node as it is published now may be a newer one than the login saw, or gone. */
-static enum login_status
-refresh_node(struct establish *e)
-{
-    const struct node_set *set = e->res.node ? node_set_here() : NULL;
-    if (!set)
-        return LS_OK;
-    struct tgt_node *n = node_find(set, e->res.node->name);
-    if (!n)
-        return LS_REMOVED;
-    if (n->offline)
-        return LS_UNAVAILABLE;
-    if (n != e->res.node) {
-        node_put(e->res.node);
-        e->res.node = node_get(n);
     }
     return LS_OK;
 }
@@ -188,9 +195,12 @@ sess_establish(struct conn *c, const struct login_result *res)
     conn_get(c);
     c->est = e;
     rx_pause(c, RX_PAUSE_LOGIN);
-    if (res->discovery && res->tsih)
+    /* Asked before the claim too: it ends the session that it takes the place of, which only a
+     * login that is wanted may do. */
+    e->status = refresh_node(e);
+    if (e->status == LS_OK && res->discovery && res->tsih)
         e->status = LS_NO_SESSION;
-    else
+    else if (e->status == LS_OK)
         e->status = registry_claim(&e->res, c->w, &e->claim);
     if (e->status == LS_OK && e->claim.old_w)
         worker_post(e->claim.old_w, on_end_old, e);

@@ -40,6 +40,8 @@ struct conn;
 struct sess;
 struct task;
 struct login;
+struct account;
+struct account_set;
 
 /* --- daemon-wide options; written by main before the workers start, or published by broadcast - */
 
@@ -52,6 +54,7 @@ struct tgt_opts {
     unsigned nop_interval_s;  /* 10; 0: off. per node overridable */
     unsigned nop_count;       /* 3 unanswered pings (as tgt) */
     unsigned shutdown_s;      /* 5: deadline for an orderly SIGTERM */
+    unsigned login_delay_ms;  /* 2000: most that the answer to a guessed secret is held back */
     uint64_t sess_mem_bytes;  /* 32 MiB: 128 commands with a first burst of 256 KiB */
     bool affine;              /* placement: all sessions of a target on one worker */
 };
@@ -76,11 +79,18 @@ struct acl *acl_new(const char *const *addrs, const char *const *names, char *er
 struct acl *acl_get(struct acl *a);
 void acl_put(struct acl *a);
 bool acl_admits(const struct acl *a, const struct sockaddr *peer, const char *initiator_name);
+/* By the names alone. */
+bool acl_admits_name(const struct acl *a, const char *initiator_name);
 
 /* --- text keys (keys.c): one row each --------------------------------------------------------- */
 
 enum key_id {
     KEY_AUTH_METHOD,
+    KEY_CHAP_A, /* to KEY_CHAP_R: one after the other */
+    KEY_CHAP_I,
+    KEY_CHAP_C,
+    KEY_CHAP_N,
+    KEY_CHAP_R,
     KEY_HEADER_DIGEST,
     KEY_DATA_DIGEST,
     KEY_MAX_CONNECTIONS,
@@ -142,6 +152,7 @@ struct tgt_node {
     struct key_values keys;
     struct acl *acl;
     struct isns_dd *dd; /* access by discovery domain; NULL: not asked for */
+    struct account_set *accounts; /* NULL: nobody has to authenticate itself */
     struct lun_map *map;
 };
 
@@ -156,6 +167,7 @@ struct node_set {
     struct tgt_node **nodes; /* sorted by name */
     unsigned nportals;
     struct node_portal *portals;
+    struct account_set *discovery; /* accounts of discovery sessions, or NULL */
 };
 
 /* May this initiator (folded name) log in from there, and hear of the target? Any thread. */
@@ -379,7 +391,8 @@ struct login_result {
     uint16_t tsih; /* as asked: 0 new session */
     uint16_t cid;
     bool discovery;
-    struct tgt_node *node; /* reference; NULL in discovery */
+    struct tgt_node *node;   /* reference; NULL in discovery */
+    struct account *account; /* by which it authenticated itself, borrowed; NULL: none */
     struct sess_params sp;
     struct conn_params cp;
     uint32_t cmd_sn; /* of the login request: first CmdSN expected (RFC 7143 11.12.8) */

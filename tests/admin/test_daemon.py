@@ -40,14 +40,14 @@ def test_check_only(settings):
         out = run(settings, "-t", "-c", d.path("bare"))
         assert out.returncode == 0 and "has no backing-store" in out.stderr, out
         with open(d.conf, "a") as f:
-            f.write("worker 2\n<target iqn.2001-04.a:b>\n  incominguser u p\n"
+            f.write("worker 2\n<target iqn.2001-04.a:b>\n  incominguser u\n"
                     "  MaxBurstLength 1\n  initiator-address 1.2.3\n"
                     "  backing-store relative\n</target>\n<target nonsense>\n</target>\n")
         lines = open(d.conf).read().split("\n")
         at = lines.index("worker 2") + 1
         out = run(settings, "-t", "-c", d.conf)
         assert out.returncode == 1, out
-        for line, col, words in ((at, 1, "did you mean workers?"), (at + 2, 3, "incominguser"),
+        for line, col, words in ((at, 1, "did you mean workers?"), (at + 2, 16, "incominguser"),
                                  (at + 3, 18, "MaxBurstLength"), (at + 4, 21, "initiator-address"),
                                  (at + 5, 17, "absolute"), (at + 7, 9, "nonsense")):
             want = "%s:%d:%d: error: " % (d.conf, line, col)

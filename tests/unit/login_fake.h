@@ -35,7 +35,7 @@ static struct {
     uint8_t bhs[BHS_LEN]; /* of the last */
     uint8_t *text;
     uint32_t len;
-    bool closed, flushed, established;
+    bool closed, flushed, established, paused;
     struct login_result res;
     int event; /* enum conn_ev, -1: none */
 } fake;
@@ -89,6 +89,22 @@ sess_establish(struct conn *c, const struct login_result *res)
     (void)c;
     fake.established = true;
     fake.res = *res;
+}
+
+void
+rx_pause(struct conn *c, enum rx_pause why)
+{
+    (void)c;
+    (void)why;
+    fake.paused = true;
+}
+
+void
+rx_resume(struct conn *c, enum rx_pause why)
+{
+    (void)c;
+    (void)why;
+    fake.paused = false;
 }
 
 /* portal.c comes along with portal_text. */
@@ -192,7 +208,7 @@ fake_connect(const char *peer, const char *local)
     fake.c.local = fake_addr(local, 3260);
     (void)portal_text(&fake.c.peer, fake.c.peer_text, sizeof fake.c.peer_text);
     fake.sent = 0;
-    fake.closed = fake.flushed = fake.established = false;
+    fake.closed = fake.flushed = fake.established = fake.paused = false;
     fake.event = -1;
     return &fake.c;
 }

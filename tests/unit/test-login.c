@@ -2,6 +2,7 @@
 /* The login phase (RFC 7143 6.3, 11.12, 11.13) over a connection without a socket. */
 #include "config.h"
 
+#include "target/account.h"
 #include "tests/unit/login_fake.h"
 #include "tests/unit/unit.h"
 
@@ -408,7 +409,12 @@ test_auth_refused(void)
     CU_ASSERT(is_response(T | STAGES(0, 1)));
     CU_ASSERT(has("AuthMethod", "None"));
     /* a target that demands a method which the initiator does not have */
-    fake.nodes[0].keys.v[KEY_AUTH_METHOD] = 2;
+    struct secret *secret = secret_new("sixteen bytes...", 16);
+    char err[64];
+    struct account *acc = account_new("user", secret, NULL, err, sizeof err);
+    fake.nodes[0].accounts = account_set_new(&acc, 1, NULL, CHAP_ALG_ALL, false);
+    secret_put(secret);
+    account_put(acc);
     fresh();
     (void)SEND(T | STAGES(0, 1), NAMES "AuthMethod=None\0");
     CU_ASSERT(is_refusal(0x0201));
@@ -421,7 +427,9 @@ test_auth_refused(void)
     fresh();
     (void)SEND(T | STAGES(0, 3), NAMES);
     CU_ASSERT(is_refusal(0x0201));
-    fake.nodes[0].keys.v[KEY_AUTH_METHOD] = AUTH_NONE;
+    login_free(&fake.c);
+    account_set_put(fake.nodes[0].accounts);
+    fake.nodes[0].accounts = NULL;
 }
 
 /* The target's own proposals hold the transit back once, and never for ever. */

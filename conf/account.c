@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `incominguser NAME SECRET [INITIATOR...]`, `outgoinguser NAME SECRET` and their kin for
+ * discovery.  SECRET is the secret itself (then the file should be nobody else's to read), or @ and
+ * the absolute path of a file that holds it in its first line.  The secret moves from the raw tree
+ * into a struct secret at once; what it leaves behind is wiped.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+#include "base/secret.h"
+#include "conf/priv.h"
+
+#define NAME_MAX_BYTES 255u
+#define SECRET_ADVISED 12u /* bytes: 96 bits, RFC 7143 9.2.1 */
+
+/* First word of *s, which moves behind it; NULL: there is none. */
+static char *
+next_word(const char **s, size_t *at, const char *start)
+{
+    const char *p = *s + strspn(*s, " \t");
+    size_t n = strcspn(p, " \t");
+    *s = p + n;
+    *at = (size_t)(p - start);
+    if (n == 0)
+        return NULL;
+    char *word = xmalloc(n + 1);
+    memcpy(word, p, n);
+    word[n] = 0;
+    return word;
+}
+
+/* NULL: the file is fit to hold a secret. */
+static const char *
+unfit(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return strerror(errno);
+    if (!S_ISREG(st.st_mode))
+        return "no regular file";
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        return "it belongs to another user";
+    if (st.st_mode & 077)
+        return "others may read or write it: chmod 600";
+    return NULL;
+}
+
+int
+conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize)
+{
+    char buf[SECRET_MAX + 3];
+    const char *why = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    size_t n = 0;
+
+    if (fd < 0) {
+        why = strerror(errno);
+    } else if (!(why = unfit(fd))) {
+        ssize_t got = read(fd, buf, sizeof buf);
+        why = got < 0 ? strerror(errno) : NULL;
+        n = got < 0 ? 0 : (size_t)got;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!why) {
+        const char *nl = memchr(buf, '\n', n);
+        size_t len = nl ? (size_t)(nl - buf) : n;
+        if (len != 0 && buf[len - 1] == '\r')
+            len--;
+        if (len == 0)
+            why = "its first line is empty";
+        else if (len > SECRET_MAX)
+            why = "its first line is longer than 255 bytes";
+        else if (memchr(buf, 0, len))
+            why = "a NUL byte in its first line";
+        else
+            *out = secret_new(buf, len);
+    }
+    secret_wipe(buf, sizeof buf);
+    if (!why)
+        return 0;
+    snprintf(err, errsize, "%s: %s", path, why);
+    return -EINVAL;
+}
+
+/* The secret of a directive, or NULL: complained. Takes over and wipes `word`. */
+static struct secret *
+take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_pos *pos, char *word)
+{
+    struct secret *s = NULL;
+    char err[512];
+    size_t len = strlen(word);
+
+    if (word[0] == '@' && word[1] == '/') {
+        if (conf_secret_file(word + 1, &s, err, sizeof err) < 0)
+            conf_report_add(r, true, pos, "%s: %s", n->name, err);
+    } else if (len > SECRET_MAX) {
+        conf_report_add(r, true, pos, "%s: a secret holds at most %u bytes", n->name, SECRET_MAX);
+    } else {
+        s = secret_new(word, len);
+        if ((n->file->mode & 077) && !n->file->told) {
+            conf_report_add(r, false, pos,
+                            "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "
+                            "write @/PATH and keep the secret in a file of its own",
+                            n->file->name, (unsigned)n->file->mode & 0777, n->file->name);
+            n->file->told = true;
+        }
+    }
+    if (s && secret_len(s) < SECRET_ADVISED)
+        conf_report_add(r, false, pos,
+                        "%s: the secret has %zu bytes; one of less than %u can be found by trying "
+                        "(RFC 7143 9.2.1)",
+                        n->name, secret_len(s), SECRET_ADVISED);
+    secret_free_text(word);
+    return s;
+}
+
+static void
+take_names(const struct conf_checks *ck, struct conf_report *r, const struct raw_node *n,
+           struct conf_account *a, const char *rest)
+{
+    char err[512] = "", *word;
+    size_t at;
+    while ((word = next_word(&rest, &at, n->value))) {
+        struct conf_pos pos = n->vpos;
+        pos.col += (unsigned)at;
+        if (a->outgoing)
+            conf_report_add(r, true, &pos,
+                            "%s wants a name and a secret; only an incominguser can be limited to "
+                            "initiators",
+                            n->name);
+        else if (ck->initiator && ck->initiator(word, err, sizeof err, ck->arg) < 0)
+            conf_report_add(r, true, &pos, "%s: %s", n->name, err);
+        a->names = xrealloc(a->names, (a->nnames + 1) * sizeof *a->names);
+        a->names[a->nnames++] = word;
+    }
+}
+
+/* Against those that are in the list already. */
+static void
+compare(struct conf_report *r, const struct conf_accounts *list, const struct conf_account *a)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        const struct conf_account *b = &list->v[i];
+        if (a->outgoing && b->outgoing)
+            conf_report_add(r, true, &a->pos, "a second outgoing account; the first is at %s",
+                            WHERE(&b->pos));
+        else if (a->outgoing == b->outgoing && strcmp(a->user, b->user) == 0 &&
+                 (!a->nnames || !b->nnames))
+            conf_report_add(r, true, &a->pos, "account %s is given twice; the first is at %s",
+                            a->user, WHERE(&b->pos));
+        else if (a->outgoing != b->outgoing && secret_same(a->secret, b->secret))
+            conf_report_add(r, true, &a->pos,
+                            "the same secret for both directions (RFC 7143 9.2.1); the other is at "
+                            "%s",
+                            WHERE(&b->pos));
+    }
+}
+
+void
+conf_account_add(const struct conf_checks *ck, struct conf_report *r, struct conf_accounts *list,
+                 bool outgoing, const struct raw_node *n)
+{
+    struct conf_account a = {.pos = n->pos, .outgoing = outgoing};
+    const char *rest = n->value;
+    struct conf_pos pos = n->vpos;
+    size_t at, first;
+
+    a.user = next_word(&rest, &first, n->value);
+    char *word = next_word(&rest, &at, n->value);
+    pos.col += (unsigned)at;
+    if (!word) {
+        conf_report_add(r, true, &n->vpos, "%s wants a name and a secret", n->name);
+    } else if (strlen(a.user) > NAME_MAX_BYTES) {
+        conf_report_add(r, true, &n->vpos, "%s: a name holds at most %u bytes", n->name,
+                        NAME_MAX_BYTES);
+        secret_free_text(word);
+    } else {
+        a.secret = take_secret(r, n, &pos, word);
+        take_names(ck, r, n, &a, rest);
+    }
+    secret_wipe(n->value, strlen(n->value));
+    if (!a.secret) {
+        conf_account_fini(&a);
+        return;
+    }
+    compare(r, list, &a);
+    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v[list->n++] = a;
+}
+
+void
+conf_account_fini(struct conf_account *a)
+{
+    for (unsigned i = 0; i < a->nnames; i++)
+        free(a->names[i]);
+    free(a->names);
+    free(a->user);
+    secret_put(a->secret);
+}
+
+void
+conf_accounts_fini(struct conf_accounts *list)
+{
+    for (unsigned i = 0; i < list->n; i++)
+        conf_account_fini(&list->v[i]);
+    free(list->v);
+}
+
+static bool
+has(const struct conf_accounts *list, bool outgoing)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (list->v[i].outgoing == outgoing)
+            return true;
+    }
+    return false;
+}
+
+void
+conf_accounts_check(struct conf_report *r, const struct conf_accounts *own,
+                    const struct conf_accounts *common)
+{
+    const struct conf_accounts *in = has(own, false) ? own : common;
+    const struct conf_accounts *out = has(own, true) ? own : common;
+    const struct conf_account *o = NULL;
+
+    for (unsigned i = 0; i < out->n; i++)
+        o = out->v[i].outgoing ? &out->v[i] : o;
+    if (!o)
+        return;
+    if (!has(in, false) && out == own)
+        conf_report_add(r, false, &o->pos,
+                        "an outgoing account without an incoming one has no effect: nobody is asked "
+                        "to authenticate");
+    for (unsigned i = 0; in != out && i < in->n; i++) {
+        const struct conf_account *a = &in->v[i];
+        if (!a->outgoing && secret_same(a->secret, o->secret))
+            conf_report_add(r, true, &a->pos,
+                            "the same secret for both directions (RFC 7143 9.2.1); the other is at "
+                            "%s",
+                            WHERE(&o->pos));
+    }
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Admin verbs of CHAP accounts, as tgtadm has them: accounts are made and deleted by name, then
+ * bound to a target, or, without one, to discovery.  No answer holds a secret.  Main only.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "target/admin_priv.h"
+
+/* "user"; NULL: answered. */
+static const char *
+user_arg(struct admin_req *r)
+{
+    bool bad;
+    const char *user = admin_str(r, "user", &bad);
+    if (!user && !bad)
+        admin_fail(r, AE_INVALID, "\"user\" is necessary");
+    return user;
+}
+
+/* Where to bind: the target's, or with neither "tid" nor a target discovery's. NULL: answered. */
+static struct model_auth *
+place_arg(struct admin_req *r)
+{
+    if (!json_object_get(r->args, "tid"))
+        return &model.discovery;
+    return admin_target(r) ? &r->target->auth : NULL;
+}
+
+static bool
+outgoing_arg(const struct admin_req *r)
+{
+    return json_is_true(json_object_get(r->args, "outgoing"));
+}
+
+void
+admin_account_new(struct admin_req *r)
+{
+    char err[256] = "";
+    bool bad;
+    const char *user = user_arg(r), *password;
+    const json_t *names;
+
+    if (!user)
+        return;
+    password = admin_str(r, "password", &bad);
+    if (bad)
+        return;
+    if (!password) {
+        admin_fail(r, AE_INVALID, "\"password\" is necessary");
+        return;
+    }
+    if (!*password || strlen(password) > SECRET_MAX) {
+        admin_fail(r, AE_INVALID, "a password has 1 to %u bytes", SECRET_MAX);
+        return;
+    }
+    if (model_account_find(user)) {
+        admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
+        return;
+    }
+    names = json_object_get(r->args, "initiators");
+    size_t n = json_array_size(names);
+    const char **list = xcalloc(n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = json_string_value(json_array_get(names, i));
+        bad |= list[i] == NULL;
+    }
+    struct secret *s = secret_new(password, strlen(password));
+    if (bad || (names && !json_is_array(names)))
+        admin_fail(r, AE_INVALID, "\"initiators\" wants an array of names");
+    else if (!model_account_get(user, s, list, err, sizeof err))
+        admin_fail(r, AE_INVALID, "%s", err);
+    else {
+        if (secret_len(s) < ACCOUNT_SECRET_MIN)
+            log_event(LL_WARN, LA_ADMIN,
+                      "account-weak user=%s why=\"less than %u bytes (RFC 7143 9.2.1)\"",
+                      LOG_ESC(user), ACCOUNT_SECRET_MIN);
+        log_event(LL_NOTICE, LA_ADMIN, "account-new user=%s", LOG_ESC(user));
+        admin_ok(r, NULL);
+    }
+    secret_put(s);
+    free(list);
+}
+
+/* Somebody who relied on CHAP should read it. */
+static void
+say_open(const struct model_auth *where, const char *name)
+{
+    struct account_set *s = model_auth_set(where);
+    if (!s)
+        log_event(LL_WARN, LA_ADMIN, "chap-off target=%s why=\"no incoming account is left\"",
+                  name);
+    account_set_put(s);
+}
+
+void
+admin_account_delete(struct admin_req *r)
+{
+    const char *user = user_arg(r);
+    if (!user)
+        return;
+    /* A target whose last account this is would be open to everybody from now on. */
+    if (!model_account_delete(user)) {
+        admin_fail(r, AE_NO_ACCOUNT, NULL);
+        return;
+    }
+    log_event(LL_NOTICE, LA_ADMIN, "account-delete user=%s", LOG_ESC(user));
+    admin_publish(r);
+}
+
+void
+admin_account_bind(struct admin_req *r)
+{
+    const char *user = user_arg(r), *why;
+    struct model_auth *where = user ? place_arg(r) : NULL;
+    bool out = outgoing_arg(r);
+    struct model_account *ma;
+
+    if (!where)
+        return;
+    ma = model_account_find(user);
+    if (!ma) {
+        admin_fail(r, AE_NO_ACCOUNT, NULL);
+    } else if (out && model_bind_outgoing(where)) {
+        admin_fail(r, AE_OUTGOING_EXISTS, NULL);
+    } else if (model_bind_find(where, user, out)) {
+        admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
+    } else if ((why = model_bind_clash(where, ma->account, out))) {
+        admin_fail(r, AE_INVALID, "%s", why);
+    } else {
+        model_bind_add(where, ma, out);
+        log_event(LL_NOTICE, LA_ADMIN, "account-bind user=%s target=%s outgoing=%s", LOG_ESC(user),
+                  r->target ? r->target->name : "(discovery)", out ? "yes" : "no");
+        admin_publish(r);
+    }
+}
+
+void
+admin_account_unbind(struct admin_req *r)
+{
+    const char *user = user_arg(r);
+    struct model_auth *where = user ? place_arg(r) : NULL;
+    bool out = outgoing_arg(r), any = false;
+    struct model_bind *b;
+
+    if (!where)
+        return;
+    while ((b = model_bind_find(where, user, out))) {
+        model_bind_del(where, b);
+        any = true;
+    }
+    if (!any) {
+        admin_fail(r, AE_NO_ACCOUNT, NULL);
+        return;
+    }
+    log_event(LL_NOTICE, LA_ADMIN, "account-unbind user=%s target=%s outgoing=%s", LOG_ESC(user),
+              r->target ? r->target->name : "(discovery)", out ? "yes" : "no");
+    if (!out)
+        say_open(where, r->target ? r->target->name : "(discovery)");
+    admin_publish(r);
+}
+
+json_t *
+admin_account_list(const struct model_auth *where)
+{
+    json_t *a = json_array();
+    list_each(it, &where->binds) {
+        const struct model_bind *b = container_of(it, struct model_bind, link);
+        json_t *o = json_object(), *user = json_string(b->ma->account->user);
+        json_object_set_new(o, "user", user ? user : json_string("?"));
+        json_object_set_new(o, "outgoing", json_boolean(b->outgoing));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+void
+admin_account_show(struct admin_req *r)
+{
+    json_t *a = json_array();
+    list_each(it, &model.accounts) {
+        const struct model_account *ma = container_of(it, struct model_account, link);
+        json_t *user = json_string(ma->account->user);
+        if (model_account_find(ma->account->user) == ma)
+            json_array_append_new(a, user ? user : json_string("?"));
+        else
+            json_decref(user);
+    }
+    admin_ok(r, json_pack("{so so}", "accounts", a, "discovery",
+                          admin_account_list(&model.discovery)));
+}
