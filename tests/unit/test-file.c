@@ -149,8 +149,8 @@ test_where(void)
     CU_ASSERT_EQUAL(bu_do(be, IO_READ, 0, p, 64 * KIB, 0), 0); /* alone, and cached */
     CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 1);
     struct bu_io w = {0}, r = {0};
-    bu_start(be, &w, IO_WRITE, 0, p, 512, 0);
-    bu_start(be, &r, IO_READ, 4096, p + 4096, 512, 0); /* not alone */
+    bu_start(be, &w, IO_WRITE, 0, p, 16 * KIB, 0); /* too large for a batch of small writes */
+    bu_start(be, &r, IO_READ, 32 * KIB, p + 32 * KIB, 512, 0); /* not alone */
     CU_ASSERT_EQUAL(bu_wait(&w), 0);
     CU_ASSERT_EQUAL(bu_wait(&r), 0);
     CU_ASSERT_EQUAL(counter_sum(CT_DISK_SUBMITTED), n + 3);
