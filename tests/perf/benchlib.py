@@ -4,6 +4,7 @@ iscsi-load, CPU time and memory of a process, tables."""
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -121,6 +122,17 @@ class Tgt(Tgtd):
     url = Ours.url
 
 
+def wait_listen(server):
+    for _ in range(200):
+        if server.proc.poll() is not None:
+            raise RuntimeError("%s ends" % server.name)
+        with open("/proc/net/tcp") as f:
+            if re.search(r":%04X 00000000:0000 0A " % server.port, f.read()):
+                return
+        time.sleep(0.05)
+    raise RuntimeError("%s does not listen" % server.name)
+
+
 class Null:
     """tests/perf/null-iscsi: the ceiling."""
 
@@ -132,14 +144,8 @@ class Null:
 
     def start(self):
         self.proc = subprocess.Popen([self.binary, str(self.port), str(self.size // MIB)])
-        for _ in range(200):
-            if self.proc.poll() is not None:
-                raise RuntimeError("null-iscsi ends")
-            with open("/proc/net/tcp") as f:
-                if re.search(r":%04X 00000000:0000 0A " % self.port, f.read()):
-                    return self
-            time.sleep(0.05)
-        raise RuntimeError("null-iscsi does not listen")
+        wait_listen(self)
+        return self
 
     pid = Ours.pid
 
@@ -154,12 +160,119 @@ class Null:
     cleanup = stop
 
 
+ISTGT_CONF = """[Global]
+  NodeBase "%(base)s"
+  PidFile %(dir)s/istgt.pid
+  AuthFile %(dir)s/auth.conf
+  MediaDirectory %(dir)s
+  LogFacility "local7"
+  Timeout 30
+  NopInInterval 20
+  DiscoveryAuthMethod None
+  MaxSessions 16
+  MaxConnections 4
+  MaxR2T 32
+  MaxOutstandingR2T 16
+  DefaultTime2Wait 2
+  DefaultTime2Retain 60
+  FirstBurstLength 262144
+  MaxBurstLength 1048576
+  MaxRecvDataSegmentLength 262144
+  InitialR2T Yes
+  ImmediateData Yes
+  DataPDUInOrder Yes
+  DataSequenceInOrder Yes
+  ErrorRecoveryLevel 0
+[UnitControl]
+  AuthMethod None
+  Portal UC1 127.0.0.1:%(control)d
+  Netmask 127.0.0.1
+[PortalGroup1]
+  Portal DA1 127.0.0.1:%(port)d
+[InitiatorGroup1]
+  InitiatorName "ALL"
+  Netmask 127.0.0.0/8
+[LogicalUnit1]
+  TargetName "%(name)s"
+  Mapping PortalGroup1 InitiatorGroup1
+  AuthMethod None
+  UseDigest Auto
+  UnitType Disk
+  QueueDepth 255
+%(luns)s
+"""
+
+
+class Istgt:
+    """istgt, with the lengths that tgt gets and its longest queue (InitialR2T=No it does not know)."""
+
+    name = "istgt"
+
+    def __init__(self, stores):
+        self.stores, self.port, self.proc = stores, free_port(), None
+        self.lun_of = {s[0]: n for n, s in enumerate(stores)}
+        self.dir = tempfile.mkdtemp(prefix="evtgt-istgt-")
+
+    def start(self):
+        base, name = IQN.split(":")
+        conf = os.path.join(self.dir, "istgt.conf")
+        luns = "\n".join("  LUN%d Storage %s %dMB" % (n, path, os.path.getsize(path) // MIB)
+                         for n, (_, path, _, _) in enumerate(self.stores))
+        with open(conf, "w") as f:
+            f.write(ISTGT_CONF % {"base": base, "name": name, "dir": self.dir, "port": self.port,
+                                  "control": free_port(), "luns": luns})
+        with open(os.path.join(self.dir, "auth.conf"), "w") as f:
+            os.chmod(f.name, 0o600)
+        log = os.path.join(self.dir, "log")
+        with open(log, "w") as f:
+            self.proc = subprocess.Popen(["istgt", "-D", "-c", conf], stdout=f, stderr=f)
+        wait_listen(self)
+        return self
+
+    pid = Ours.pid
+    url = Ours.url
+
+    def stop(self):
+        if self.proc and self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.wait()
+
+    def cleanup(self):
+        self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+PEERS = {"tgt": ("tgtd", Tgt), "istgt": ("istgt", Istgt)}
+
+
+def peers(a, stores, prefix="", disk=True):
+    """Those asked for by --peers that can run here, each with stores of its own."""
+    out = []
+    for name in filter(None, a.peers.split(",")):
+        program, make = PEERS[name]
+        if os.geteuid() == 0 and shutil.which(program):
+            out.append(make(stores.for_server(prefix + name, disk)))
+        else:
+            print("%s is left out: needs root and %s" % (name, program))
+    return out
+
+
+def loop_device(path):
+    """A loop device on a file, O_DIRECT below; None where there are none."""
+    p = subprocess.run(["losetup", "--direct-io=on", "-f", "--show", path], capture_output=True,
+                       text=True)
+    return p.stdout.strip() if p.returncode == 0 else None
+
+
 class Load:
     """Runs iscsi-load against a server and tells what it cost there."""
 
-    def __init__(self, build, secs, nice=0, max_other=0.25, tries=2, client="raw"):
+    def __init__(self, build, secs, nice=0, max_other=0.25, tries=2, client="raw", pin=True):
         self.binary = os.path.join(build, "tests/perf/iscsi-load")
         self.client = client
+        cpus = sorted(os.sched_getaffinity(0))
+        # A client that goes from CPU to CPU is often put on the server's, by chance.
+        self.cpus = cpus[-1:] if pin and len(cpus) > 1 else cpus
         self.secs, self.nice, self.max_other, self.tries = secs, nice, max_other, tries
 
     def once(self, server, store, bs, qd, sessions=1, read=100, pattern="rand", extra=(),
@@ -170,7 +283,8 @@ class Load:
         if self.nice:
             renice(server.pid, self.nice)
         c0, b0, t0 = cpu_s(server.pid), busy_s(), time.time()
-        p = subprocess.run(cmd, capture_output=True, text=True, timeout=secs + 60)
+        p = subprocess.run(cmd, capture_output=True, text=True, timeout=secs + 60,
+                           preexec_fn=lambda: os.sched_setaffinity(0, self.cpus))
         dt, b1, c1 = time.time() - t0, busy_s(), cpu_s(server.pid)
         if self.nice:
             renice(server.pid, 0)

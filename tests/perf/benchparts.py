@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The parts of bench beside the rates: digests, block devices, slow disks, memory, system calls,
-an idle daemon.  Each is a function (arguments, Load, Stores) -> (figures, list of verdicts)."""
+"""The parts of bench beside the rates: queue depths, digests, block devices, slow disks; and the
+table of all parts.  Each is a function (arguments, Load, Stores) -> (figures, list of verdicts)
+and prints the table that its verdicts are drawn from, where there is more to it than those."""
 import json
 import os
-import re
-import resource
 import shutil
 import subprocess
-import time
 
-from benchlib import IQN, MIB, Null, Ours, fill, median, rss_kib, run_ns
-from lib.iscsi import Session
+import benchcosts
+from benchlib import MIB, Null, Ours, fill, loop_device, median, peers, table
 
-BURST, IDLE = 256, 100  # sessions
+DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+DELAYS_US, SLOW_DEPTHS = (100, 1000, 10000), (1, 8, 32)
+GAP_MAX_S = 1  # nothing answered for this long beyond the delay is a stall
 
 
 def pairs(a, load, servers, runs):
@@ -48,17 +48,11 @@ def digests(a, load, stores):
     return got, v
 
 
-def loop_device(path):
-    p = subprocess.run(["losetup", "--direct-io=on", "-f", "--show", path], capture_output=True,
-                       text=True)
-    return p.stdout.strip() if p.returncode == 0 else None
-
-
 def fio(device, bs, qd, rw, secs):
     p = subprocess.run(
         ["fio", "--name=x", "--filename=" + device, "--ioengine=io_uring", "--direct=1",
          "--bs=" + bs, "--iodepth=%d" % qd, "--rw=" + rw, "--time_based", "--runtime=%g" % secs,
-         "--output-format=json"], capture_output=True, text=True, timeout=60)
+         "--output-format=json"], capture_output=True, text=True, timeout=60 + secs)
     job = json.loads(p.stdout[p.stdout.index("{"):])["jobs"][0]
     return job["read" if "read" in rw else "write"]["iops"]
 
@@ -96,119 +90,94 @@ def block(a, load, stores):
     return out, v
 
 
+def slow_expected(qd, delay_s, device):
+    """Commands a second that a device of so many allows behind a delay: each command waits for the
+    delay and then for the device, as long as it does at that depth; no more than the device does."""
+    return min(qd / (delay_s + qd / device), device)
+
+
+def slow_device(a, load, dev, opts):
+    """{depth: (rate, longest gap in seconds)} of a device as a LUN, its cache dropped before."""
+    ours = Ours(a.build, [("block", dev, "block", opts)], workers=a.workers)
+    secs = min(a.secs, 1.0)
+    got = {}
+    try:
+        ours.start()
+        for qd in SLOW_DEPTHS:
+            runs = []
+            for _ in range(a.reps):
+                with open("/proc/sys/vm/drop_caches", "w") as f:
+                    f.write("1")
+                runs.append(load.once(ours, "block", "4k", qd, secs=secs))
+            got[qd] = (median([r["iops"] for r in runs]),
+                       median([r["gap_us"] for r in runs]) / 1e6)
+    finally:
+        ours.cleanup()
+    return got
+
+
 def slow(a, load, stores):
-    """A cold loop device behind the delay layer, no other traffic: does anything wait longer than
-    the disk makes it wait?"""
+    """A cold O_DIRECT loop device behind the delay layer, no other traffic: is anything waited for
+    longer than the disk makes it wait?  The same device without the layer is measured before and
+    after, since it may be slower than the delay."""
     if os.geteuid() or not shutil.which("losetup"):
         return {"skipped": "needs root and losetup"}, []
     dev = loop_device(fill(os.path.join(stores.disk, "slow"), 256 * MIB))
     if not dev:
         return {"skipped": "no loop device"}, []
-    out, v = {}, []
+    out, rows, v = {}, [], []
     try:
-        for us in (100, 1000, 10000):
-            ours = Ours(a.build, [("block", dev, "block", ["layer delay:us=%d" % us])])
-            try:
-                ours.start()
-                for qd in (1, 8, 32):
-                    with open("/proc/sys/vm/drop_caches", "w") as f:
-                        f.write("1")
-                    rate = load(ours, "block", "4k", qd)["iops"]
-                    x = rate / (qd * 1e6 / us)
-                    name = "delay %g ms, depth %d" % (us / 1000, qd)
-                    out[name] = rate
-                    v.append((name + ": rate of depth/delay", x, ">= 0.95", x >= 0.95))
-            finally:
-                ours.cleanup()
+        before = slow_device(a, load, dev, [])
+        delayed = {us: slow_device(a, load, dev, ["layer delay:us=%d" % us]) for us in DELAYS_US}
+        after = slow_device(a, load, dev, [])
     finally:
         subprocess.run(["losetup", "-d", dev])
+    for us, got in delayed.items():
+        for qd, (rate, gap) in got.items():
+            device = (before[qd][0] + after[qd][0]) / 2
+            want = slow_expected(qd, us / 1e6, device)
+            name = "delay %g ms, depth %d" % (us / 1000, qd)
+            out[name] = {"rate": rate, "device": device, "expected": want, "gap_s": gap,
+                         "device_gap_s": max(before[qd][1], after[qd][1])}
+            rows.append([name, "%.0f" % rate, "%.0f" % device, "%.0f" % (qd * 1e6 / us),
+                         "%.0f" % want, rate / want, "%.1f" % (gap * 1e3),
+                         "%.1f" % (out[name]["device_gap_s"] * 1e3)])
+            v.append((name + ": rate of what device and delay allow", rate / want, ">= 0.95",
+                      rate >= 0.95 * want))
+            v.append((name + ": longest time without an answer, s", gap, "<= %g" % GAP_MAX_S,
+                      gap <= GAP_MAX_S + us / 1e6))
+    print("\n" + table(["slow device", "cmds/s", "without delay", "depth/delay", "expected",
+                        "of expected", "gap ms", "gap without"], rows, a.md))
     return out, v
 
 
-def sessions(server, n):
-    return [Session(("127.0.0.1", server.port), IQN, timeout=20,
-                    initiator="iqn.2026-11.com.example:idle%d" % i).login() for i in range(n)]
-
-
-def memory(a, load, stores):
-    """Resident memory at rest, of an idle session, and after a burst of sessions with load."""
-    ours = Ours(a.build, stores.for_server("memory"), workers=2)
-    out = {}
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+def depths(a, load, stores):
+    """4k reads against queue depth, every server; --plot draws it."""
+    ours = Ours(a.build, stores.for_server("depths", False), workers=a.workers)
+    servers = [ours, Null(a.build, stores.size)] + peers(a, stores, "depths-", False)
+    got = {s.name: {} for s in servers}
     try:
-        ours.start()
-        time.sleep(1)
-        out["rest_kib"] = rss_kib(ours.pid)
-        ss = sessions(ours, IDLE)
-        time.sleep(2)
-        out["session_kib"] = (rss_kib(ours.pid) - out["rest_kib"]) / IDLE
-        t0, n0 = time.monotonic(), run_ns(ours.pid)
-        time.sleep(10)
-        out["idle_cpu"] = (run_ns(ours.pid) - n0) / 1e9 / (time.monotonic() - t0)
-        for s in ss:
-            s.__exit__(None, None, None)
-        time.sleep(2)
-        before = rss_kib(ours.pid)
-        for store in ("ram", "disk"):
-            for read in (100, 0):
-                load.once(ours, store, "64k", 4, BURST, read, secs=1)
-        out["burst_kib"] = rss_kib(ours.pid, "VmHWM")
-        time.sleep(15)
-        out["before_burst_kib"], out["after_burst_kib"] = before, rss_kib(ours.pid)
+        for s in servers:
+            s.start()
+        for qd in DEPTHS:
+            runs = {s.name: [] for s in servers}
+            for rep in range(a.reps):
+                for k in range(len(servers)):
+                    s = servers[(k + rep) % len(servers)]
+                    runs[s.name].append(load(s, "ram", "4k", qd))
+            for n, rs in runs.items():
+                got[n][qd] = {"iops": median([r["iops"] for r in rs]),
+                              "p50": median([r["lat_us"]["p50"] for r in rs]),
+                              "p99": median([r["lat_us"]["p99"] for r in rs])}
     finally:
-        ours.cleanup()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    growth = out["after_burst_kib"] / out["before_burst_kib"]
-    return out, [
-        ("resident at rest, two workers, MiB", out["rest_kib"] / 1024, "<= 12",
-         out["rest_kib"] <= 12 * 1024),
-        ("resident of an idle session, KiB", out["session_kib"], "<= 300",
-         out["session_kib"] <= 300),
-        ("resident after a burst of %d sessions, of before" % BURST, growth, "<= 1.2",
-         growth <= 1.2),
-        ("CPU of an idle daemon with %d sessions, %%" % IDLE, out["idle_cpu"] * 100, "< 0.1",
-         out["idle_cpu"] < 0.001)]
+        for s in servers:
+            s.cleanup()
+    print("\n" + table(["4k read, depth"] + [n + x for n in got for x in (" cmds/s", " p50", " p99")],
+                       [[str(qd)] + ["%.0f" % got[n][qd][x] for n in got
+                                     for x in ("iops", "p50", "p99")] for qd in DEPTHS], a.md))
+    return got, []
 
 
-def count_calls(pid, load, server, store, args):
-    """System calls a command while strace watches."""
-    out = os.path.join("/tmp", "evtgt-strace-%d" % os.getpid())
-    p = subprocess.Popen(["strace", "-c", "-f", "-U", "name,calls", "-o", out, "-p", str(pid)],
-                         stderr=subprocess.DEVNULL)
-    time.sleep(0.7)
-    try:
-        r = load.once(server, store, *args, secs=1)
-    finally:
-        p.terminate()
-        p.wait()
-    with open(out) as f:
-        calls = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+)\s+(\d+)$", f.read(), re.M)}
-    os.unlink(out)
-    calls.pop("total", None)
-    return {n: c / r["total_ops"] for n, c in calls.items() if c / r["total_ops"] > 0.001}
-
-
-def syscalls(a, load, stores):
-    if os.geteuid() or not shutil.which("strace"):
-        return {"skipped": "needs root and strace"}, []
-    ours = Ours(a.build, stores.for_server("calls"), workers=1)
-    out, v = {}, []
-    try:
-        ours.start()
-        for store in ("ram", "disk"):
-            for read in (100, 0):
-                for qd in (1, 32):
-                    name = "4k %s q%d, %s" % ("read" if read else "write", qd, store)
-                    out[name] = count_calls(ours.pid, load, ours, store, ("4k", qd, 1, read))
-                    n = sum(out[name].values())
-                    ring = store == "disk" and read
-                    want = 4 if qd == 1 else 0.5 if ring else 1.3
-                    v.append(("system calls a command, " + name, n, "<= %g" % want, n <= want))
-    finally:
-        ours.cleanup()
-    return out, v
-
-
-PARTS = {"digests": digests, "block": block, "slow": slow, "memory": memory,
-         "syscalls": syscalls}
+PARTS = {"depths": depths, "digests": digests, "block": block, "slow": slow,
+         "memory": benchcosts.memory, "syscalls": benchcosts.syscalls,
+         "instructions": benchcosts.instructions}

@@ -12,4 +12,7 @@ endif
 bench: evtgtd$(EXEEXT) $(bench_needs)
 	$(srcdir)/tests/perf/bench --build .
 .PHONY: bench
-EXTRA_DIST += tests/perf/bench tests/perf/benchlib.py tests/perf/benchparts.py
+# What bench makes of its measurements.
+TESTS += tests/perf/selftest
+EXTRA_DIST += tests/perf/selftest tests/perf/bench tests/perf/benchlib.py tests/perf/benchparts.py \
+	tests/perf/benchcosts.py tests/perf/benchplot.py
