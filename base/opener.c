@@ -125,8 +125,13 @@ do_open(const char *path, int flags, mode_t mode)
     return fd < 0 ? -errno : fd;
 }
 
+/* Of Linux 4.15, not yet in every C library's headers. */
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78
+#endif
+
 static int
-do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog)
+do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsigned flags)
 {
     int one = 1;
     if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
@@ -137,6 +142,10 @@ do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog)
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
         (addr->sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) < 0) ||
+        ((flags & OPENER_FREEBIND) &&
+         (addr->sa_family == AF_INET6
+              ? setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof one)
+              : setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof one)) < 0) ||
         bind(fd, addr, addrlen) < 0 || listen(fd, backlog) < 0) {
         int err = -errno;
         close(fd);
@@ -217,7 +226,8 @@ child_main(pid_t opener, int sock, const struct request *rq, int extra)
         _exit(1);
     int res = rq->op == REQ_OPEN
                   ? do_open(rq->path, rq->flags | extra, rq->mode)
-                  : do_listen((const struct sockaddr *)&rq->addr, rq->addrlen, rq->backlog);
+                  : do_listen((const struct sockaddr *)&rq->addr, rq->addrlen, rq->backlog,
+                              (unsigned)rq->flags);
     if (res >= 0) {
         int none = 0;
         send_fd(sock, &none, sizeof none, res);
@@ -437,15 +447,16 @@ opener_open(const char *path, int flags, mode_t mode)
 }
 
 int
-opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog)
+opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsigned flags)
 {
     if (addrlen > sizeof(struct sockaddr_storage) || addrlen < sizeof addr->sa_family)
         return -EINVAL;
     if (atomic_load(&in_process))
-        return do_listen(addr, addrlen, backlog);
+        return do_listen(addr, addrlen, backlog, flags);
     struct request *rq = request_new(REQ_LISTEN, "");
     memcpy(&rq->addr, addr, addrlen);
     rq->addrlen = addrlen;
+    rq->flags = (int)flags;
     rq->backlog = backlog;
     int res = ask(rq);
     free(rq);

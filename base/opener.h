@@ -29,8 +29,10 @@ int opener_revoke(const char *path);
 /* open(2); descriptor (O_CLOEXEC) or -errno (-EPERM: not permitted). */
 int opener_open(const char *path, int flags, mode_t mode);
 /* Listening TCP socket bound to addr (AF_INET, AF_INET6), or -errno. v6 sockets are IPV6_V6ONLY;
- * SO_REUSEADDR, O_NONBLOCK and O_CLOEXEC are set. */
-int opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog);
+ * SO_REUSEADDR, O_NONBLOCK and O_CLOEXEC are set. OPENER_FREEBIND: no interface needs to have the
+ * address yet. */
+enum opener_listen_flags { OPENER_FREEBIND = 1 };
+int opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsigned flags);
 
 /* Without opener_start (unit tests, tools) the calls are made in this process, unrestricted. Calls
  * that wait when opener_stop comes, and all after it, fail with -EIO. */

@@ -43,6 +43,7 @@ complain_unknown(struct builder *b, const struct raw_node *n, unsigned scope, co
     if (any) {
         const char *place = any->scopes & SC_GLOBAL   ? "outside of any block"
                             : any->scopes & SC_TARGET ? "in a <target> block"
+                            : any->scopes & SC_PORTAL ? "in a <portal> block"
                                                       : "in a <backing-store> block";
         conf_report_add(b->r, true, &n->pos, "%s does not belong %s; it stands %s", n->name, level,
                         place);
@@ -302,6 +303,37 @@ account_directive(struct builder *b, struct conf_accounts *own, const struct raw
     return true;
 }
 
+/* `portal` and `portal-group` in a target. That they exist is looked at when all is read. */
+static void
+target_bind(struct builder *b, struct conf_target *t, const struct raw_node *n)
+{
+    struct conf_bind bind = {.pos = n->vpos};
+    struct hostport at = {.name = ""};
+    char err[256] = "";
+    uint64_t group = 0;
+
+    if (strcmp(n->name, "portal") == 0) {
+        if (hostport_parse(n->value, &at, err, sizeof err) < 0) {
+            conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
+            return;
+        }
+        memcpy(bind.name, at.name, sizeof bind.name);
+    } else if (conf_parse_uint(n->value, 0, 65535, &group) < 0) {
+        conf_report_add(b->r, true, &n->vpos,
+                        "portal-group wants a number from 0 to 65535, not \"%s\"", n->value);
+        return;
+    }
+    bind.group = (unsigned)group;
+    t->binds = xrealloc(t->binds, (t->nbinds + 1) * sizeof *t->binds);
+    t->binds[t->nbinds++] = bind;
+}
+
+static bool
+is_bind(const struct raw_node *n)
+{
+    return strcmp(n->name, "portal") == 0 || strcmp(n->name, "portal-group") == 0;
+}
+
 static bool
 is_lun_directive(const struct raw_node *n)
 {
@@ -323,6 +355,8 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
         return;
     else if (d->set)
         run_setter(b, t, n, d);
+    else if (is_bind(n))
+        target_bind(b, t, n);
     else if (!account_directive(b, &t->accounts, n))
         target_access(b, t, n);
 }
@@ -423,22 +457,36 @@ build_target(struct builder *b, const struct raw_node *n)
 /* --- the daemon ------------------------------------------------------------------------------ */
 
 static void
+portal_directive(struct builder *b, struct conf_portal *p, const struct raw_node *first,
+                 const struct raw_node *n)
+{
+    const struct directive *d = table_find(n->name, SC_PORTAL);
+
+    if (!d)
+        complain_unknown(b, n, SC_PORTAL, "in a <portal> block");
+    else if (row_ok(b, first, n, d, false))
+        run_setter(b, p, n, d);
+}
+
+static void
 build_portal(struct builder *b, const struct raw_node *n)
 {
     struct conf *c = b->c;
-    struct conf_portal p = {.pos = n->pos};
+    struct conf_portal p = {.pos = n->pos, .group = 1};
     char err[256] = "";
 
-    if (conf_parse_portal(n->value, &p.addr, &p.len, err, sizeof err) < 0) {
+    if (hostport_parse(n->value, &p.at, err, sizeof err) < 0) {
         conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
         return;
     }
     for (unsigned i = 0; i < c->nportals; i++) {
-        if (p.len == c->portals[i].len && memcmp(&p.addr, &c->portals[i].addr, p.len) == 0) {
+        if (strcmp(p.at.name, c->portals[i].at.name) == 0) {
             complain_twice(b, n, &c->portals[i].pos);
             return;
         }
     }
+    for (const struct raw_node *k = n->children; k; k = k->next)
+        portal_directive(b, &p, n->children, k);
     c->portals = xrealloc(c->portals, (c->nportals + 1) * sizeof *c->portals);
     c->portals[c->nportals++] = p;
 }
@@ -450,7 +498,8 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
 
     if (!d) {
         complain_unknown(b, n, SC_GLOBAL, "outside of any block");
-    } else if (!row_ok(b, first, n, d, strcmp(n->name, "target") == 0)) {
+    } else if (!row_ok(b, first, n, d,
+                       strcmp(n->name, "target") == 0 || strcmp(n->name, "portal") == 0)) {
         return;
     } else if (d->set) {
         run_setter(b, b->c, n, d);
@@ -494,6 +543,28 @@ number_targets(struct builder *b)
     }
 }
 
+/* A target must not be bound to what is not there: it would be out of reach by a slip. */
+static void
+check_binds(struct builder *b, const struct conf_target *t)
+{
+    const struct conf *c = b->c;
+    for (unsigned i = 0; i < t->nbinds; i++) {
+        const struct conf_bind *bind = &t->binds[i];
+        bool found = c->nportals == 0 && !*bind->name && bind->group == 1;
+        for (unsigned k = 0; k < c->nportals && !found; k++)
+            found = *bind->name ? strcmp(bind->name, c->portals[k].at.name) == 0
+                                : bind->group == c->portals[k].group;
+        if (found)
+            continue;
+        if (*bind->name)
+            conf_report_add(b->r, true, &bind->pos,
+                            "there is no portal %s; portals are declared outside of the targets",
+                            bind->name);
+        else
+            conf_report_add(b->r, true, &bind->pos, "no portal is in group %u", bind->group);
+    }
+}
+
 struct conf *
 build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
 {
@@ -512,6 +583,8 @@ build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report
     for (unsigned i = 0; i < b.c->ntargets; i++)
         conf_accounts_check(r, &b.c->targets[i].accounts, &b.c->accounts);
     conf_accounts_check(r, &b.c->discovery, &b.c->discovery);
+    for (unsigned i = 0; i < b.c->ntargets; i++)
+        check_binds(&b, &b.c->targets[i]);
     compare_luns(b.c, r);
     return b.c;
 }

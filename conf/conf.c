@@ -4,10 +4,8 @@
  */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +85,7 @@ conf_free(struct conf *c)
         free(t->addrs);
         free(t->names);
         conf_accounts_fini(&t->accounts);
+        free(t->binds);
     }
     free(c->targets);
     free(c->portals);
@@ -167,73 +166,4 @@ conf_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out)
         return -EINVAL;
     *out = v;
     return 0;
-}
-
-static int
-portal_port(const char *text, uint16_t *port, char *err, size_t errsize)
-{
-    uint64_t v;
-    if (conf_parse_uint(text, 0, 65535, &v) < 0) {
-        snprintf(err, errsize, "\"%s\" is no port (0..65535)", text);
-        return -EINVAL;
-    }
-    *port = (uint16_t)v;
-    return 0;
-}
-
-int
-conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *len, char *err,
-                  size_t errsize)
-{
-    char host[64];
-    const char *end, *port = NULL;
-    uint16_t num = 3260;
-    bool v6;
-
-    memset(addr, 0, sizeof *addr);
-    if (text[0] == '[') {
-        end = strchr(text, ']');
-        if (!end || (end[1] && end[1] != ':')) {
-            snprintf(err, errsize, "\"%s\": want [IPV6-ADDRESS]:PORT", text);
-            return -EINVAL;
-        }
-        if (end[1])
-            port = end + 2;
-        text++;
-        v6 = true;
-    } else {
-        const char *colon = strchr(text, ':');
-        v6 = colon && strchr(colon + 1, ':'); /* two colons: a bare v6 address */
-        end = text + strlen(text);
-        if (colon && !v6) {
-            end = colon;
-            port = colon + 1;
-        }
-    }
-    if ((size_t)(end - text) >= sizeof host) {
-        snprintf(err, errsize, "the address is too long");
-        return -EINVAL;
-    }
-    memcpy(host, text, (size_t)(end - text));
-    host[end - text] = 0;
-    if (port && portal_port(port, &num, err, errsize) < 0)
-        return -EINVAL;
-    if (v6) {
-        struct sockaddr_in6 *a = (struct sockaddr_in6 *)(void *)addr;
-        a->sin6_family = AF_INET6;
-        a->sin6_port = htons(num);
-        *len = sizeof *a;
-        if (inet_pton(AF_INET6, host, &a->sin6_addr) == 1)
-            return 0;
-    } else {
-        struct sockaddr_in *a = (struct sockaddr_in *)(void *)addr;
-        a->sin_family = AF_INET;
-        a->sin_port = htons(num);
-        *len = sizeof *a;
-        if (inet_pton(AF_INET, host, &a->sin_addr) == 1)
-            return 0;
-    }
-    snprintf(err, errsize,
-             "\"%s\" is no numeric address; want 192.0.2.1:3260 or [2001:db8::1]:3260", host);
-    return -EINVAL;
 }

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
+
+#include "base/hostport.h"
 
 #define CONF_UNSET    0xffffffffu
 #define CONF_NAME_MAX 223
@@ -86,14 +87,24 @@ struct conf_target {
     struct conf_accounts accounts;
     unsigned chap_algs; /* bit 0: MD5 (5), 1: SHA-1 (6), 2: SHA-256 (7), 3: SHA3-256 (8) */
     unsigned chap_sha1_7; /* both: CONF_UNSET: the daemon's */
+    struct conf_bind *binds; /* none: every portal */
+    unsigned nbinds;
     struct conf_lun *luns; /* sorted by number */
     unsigned nluns;
 };
 
 struct conf_portal {
     struct conf_pos pos;
-    struct sockaddr_storage addr;
-    socklen_t len;
+    struct hostport at;
+    unsigned group;                    /* portal group tag, 0..65535; 1 unless said */
+    char advertise[HOSTPORT_HOST_MAX]; /* shown instead of the address; "" */
+};
+
+/* What a target is bound to. */
+struct conf_bind {
+    unsigned group;               /* when name is "" */
+    char name[HOSTPORT_NAME_MAX]; /* of a portal */
+    struct conf_pos pos;
 };
 
 struct conf {
@@ -177,9 +188,6 @@ const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
 int conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize);
 /* A comma list of md5, sha1, sha256, sha3-256 or their numbers, as bits. 0 or -EINVAL. */
 int conf_parse_chap_algs(const char *text, unsigned *out);
-/* "ADDR:PORT", "[v6]:PORT", bare addresses (port 3260). 0 or -EINVAL and why. */
-int conf_parse_portal(const char *text, struct sockaddr_storage *addr, socklen_t *len, char *err,
-                      size_t errsize);
 /* on/off, yes/no, true/false, 1/0 in any case; -EINVAL. */
 int conf_parse_bool(const char *text, bool *out);
 /* Decimal or 0x hexadecimal within [min, max]; -EINVAL. */

@@ -39,7 +39,7 @@ struct conf_raw *raw_parse(const char *name, const char *text, size_t len, struc
 void raw_free(struct conf_raw *raw);
 
 /* table.c */
-enum conf_scope { SC_GLOBAL = 1, SC_TARGET = 2, SC_LUN = 4, SC_LIVE = 8 };
+enum conf_scope { SC_GLOBAL = 1, SC_TARGET = 2, SC_LUN = 4, SC_LIVE = 8, SC_PORTAL = 16 };
 
 struct setter_out {
     char *err;
@@ -54,7 +54,7 @@ struct directive {
     /* Simple values: 0 or -EINVAL with out->err filled. NULL: build.c handles it by name, or
      * `refuse` says why it is not accepted. */
     int (*set)(void *obj, const struct directive *d, const char *value, struct setter_out *out);
-    size_t off;        /* of the field in struct conf, conf_target or conf_lun */
+    size_t off;        /* of the field in struct conf, conf_target, conf_lun or conf_portal */
     uint64_t min, max; /* numbers; string setters: max bytes */
     bool many;         /* may be given more than once */
     const char *refuse;

@@ -416,9 +416,21 @@ set_sense_format(void *obj, const struct directive *d, const char *value, struct
     return set_bool(obj, d, value, out);
 }
 
+static int
+set_advertise(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    struct conf_portal *p = obj;
+    char why[256];
+    if (hostport_announce(value, p->at.port, p->advertise, why, sizeof why) == 0)
+        return 0;
+    snprintf(out->err, out->errsize, "%s: %s", d->name, why);
+    return -EINVAL;
+}
+
 #define G(f)  offsetof(struct conf, f)
 #define T(f)  offsetof(struct conf_target, f)
 #define L(f)  offsetof(struct conf_lun, f)
+#define P(f)  offsetof(struct conf_portal, f)
 #define SC_TL (SC_TARGET | SC_LUN)
 
 static const char no_isns[] = "iSNS is not understood by this version";
@@ -430,7 +442,9 @@ static const struct directive table[] = {
     {"ignore-errors", SC_GLOBAL, set_ignored, 0, 0, 0, false, NULL},
     {"control-port", SC_GLOBAL, set_ignored, 0, 0, 0, false, NULL},
     {"syntax", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
-    {"portal", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
+    {"portal", SC_GLOBAL | SC_TARGET, NULL, 0, 0, 0, true, NULL},
+    {"group", SC_PORTAL, set_uint, P(group), 0, 65535, false, NULL},
+    {"advertise", SC_PORTAL, set_advertise, 0, 0, 0, false, NULL},
     {"target", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"include", SC_GLOBAL | SC_TL, NULL, 0, 0, 0, true, NULL},
     {"workers", SC_GLOBAL, set_uint, G(workers), 1, 64, false, NULL},
@@ -459,6 +473,7 @@ static const struct directive table[] = {
      "direct-store is not understood by this version; use backing-store with vendor_id, product_id, "
      "product_rev and scsi_sn"},
     {"driver", SC_TARGET, set_driver, 0, 0, 0, false, NULL},
+    {"portal-group", SC_TARGET, NULL, 0, 0, 65535, true, NULL},
     {"initiator-address", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"initiator-name", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"controller_tid", SC_TARGET, set_uint, T(tid), 1, 65535, false, NULL},

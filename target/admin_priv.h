@@ -100,6 +100,10 @@ void admin_sess_stat(struct admin_req *r);
 void admin_portal_show(struct admin_req *r);
 void admin_portal_new(struct admin_req *r);
 void admin_portal_delete(struct admin_req *r);
+/* admin_portal.c: a bind or unbind that names a portal or group; false: it names none. r->target is
+ * set. */
+bool admin_portal_bind(struct admin_req *r, bool on);
+json_t *admin_portal_binds(const struct model_target *t); /* for show */
 void admin_system_show(struct admin_req *r);
 void admin_system_update(struct admin_req *r);
 void admin_system_delete(struct admin_req *r);

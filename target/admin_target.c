@@ -138,6 +138,7 @@ target_json(const struct model_target *t, json_t *sessions)
     json_object_set_new(o, "addresses", rules_json(t, false));
     json_object_set_new(o, "initiators", rules_json(t, true));
     json_object_set_new(o, "accounts", admin_account_list(&t->auth));
+    json_object_set_new(o, "portals", admin_portal_binds(t));
     list_each(it, &t->luns)
         json_array_append_new(luns, admin_lun_json(container_of(it, struct model_lun, link)));
     json_object_set_new(o, "luns", luns);
@@ -298,7 +299,7 @@ admin_target_bind(struct admin_req *r)
     char err[512] = "";
     bool is_name;
 
-    if (!admin_target(r) || !(text = rule_arg(r, &is_name)))
+    if (!admin_target(r) || admin_portal_bind(r, true) || !(text = rule_arg(r, &is_name)))
         return;
     if (model_rule_find(r->target, text, is_name)) {
         admin_fail(r, AE_RULE_EXISTS, NULL);
@@ -323,7 +324,7 @@ admin_target_unbind(struct admin_req *r)
     const char *text;
     bool is_name;
 
-    if (!admin_target(r) || !(text = rule_arg(r, &is_name)))
+    if (!admin_target(r) || admin_portal_bind(r, false) || !(text = rule_arg(r, &is_name)))
         return;
     rule = model_rule_find(r->target, text, is_name);
     if (!rule) {

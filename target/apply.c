@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,27 +129,54 @@ apply_checks(void)
 /* --- the start ------------------------------------------------------------------------------- */
 
 static int
+open_conf_portal(const struct conf_portal *cp, char *err, size_t errsize)
+{
+    struct portal_spec spec = {.at = cp->at, .tpgt = (uint16_t)cp->group};
+    char why[384];
+
+    memcpy(spec.advertise, cp->advertise, sizeof spec.advertise);
+    int rc = portal_open(&spec, true, why, sizeof why);
+    if (rc < 0)
+        snprintf(err, errsize, "%s:%u:%u: %s", cp->pos.file, cp->pos.line, cp->pos.col, why);
+    return rc;
+}
+
+static int
 open_portals(const struct conf *c, char *err, size_t errsize)
 {
-    struct sockaddr_in any4 = {.sin_family = AF_INET, .sin_port = htons(3260)};
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(3260)};
+    struct portal_spec any = {.tpgt = 1};
     char err6[256];
 
     for (unsigned i = 0; i < c->nportals; i++) {
-        const struct conf_portal *p = &c->portals[i];
-        int rc = portal_open((const struct sockaddr *)&p->addr, p->len, 1, err, errsize);
+        int rc = open_conf_portal(&c->portals[i], err, errsize);
         if (rc < 0)
             return rc;
     }
     if (c->nportals)
         return 0;
-    int rc = portal_open((const struct sockaddr *)&any4, sizeof any4, 1, err, errsize);
+    hostport_parse("0.0.0.0", &any.at, err, errsize);
+    int rc = portal_open(&any, true, err, errsize);
     if (rc < 0)
         return rc;
-    /* a host without IPv6 is no error when nobody asked for it */
-    if (portal_open((const struct sockaddr *)&any6, sizeof any6, 1, err6, sizeof err6) < 0)
+    /* a host without IPv6 is no error when nobody asked for it; another's port is */
+    hostport_parse("::", &any.at, err, errsize);
+    rc = portal_open(&any, true, err6, sizeof err6);
+    if (rc == -EADDRINUSE || rc == -EACCES) {
+        snprintf(err, errsize, "%s", err6);
+        return rc;
+    }
+    if (rc < 0)
         log_event(LL_NOTICE, LA_NET, "no-ipv6 why=\"%s\"", err6);
     return 0;
+}
+
+/* An interface got or lost an address. */
+static void
+on_portals_changed(void)
+{
+    char err[512] = "";
+    if (model_publish(NULL, NULL, err, sizeof err) < 0)
+        log_event(LL_ERROR, LA_NET, "publish-failed why=\"%s\"", err);
 }
 
 /* One start: counts the stores that are still being opened. */
@@ -178,6 +204,7 @@ targets_published(void *arg)
     struct starting *st = arg;
     char err[512] = "";
 
+    portal_on_change(on_portals_changed);
     if (open_portals(st->conf, err, sizeof err) < 0)
         st->done(st->arg, err);
     else if (model_publish(portals_published, st, err, sizeof err) < 0)
@@ -298,6 +325,11 @@ add_target(const struct conf_target *ct)
     if (!ct->naddrs && !ct->nnames)
         log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
                   LOG_ESC(t->name));
+    for (unsigned i = 0; i < ct->nbinds; i++) {
+        struct portal_id id = {.tpgt = (uint16_t)ct->binds[i].group};
+        memcpy(id.name, ct->binds[i].name, sizeof id.name);
+        model_via_add(t, &id);
+    }
     for (unsigned i = 0; i < ct->nluns; i++)
         add_lun(t, &ct->luns[i]);
 }

@@ -234,8 +234,7 @@ drop_oldest_half_open(void)
 }
 
 void
-conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
-            const struct sockaddr_storage *local)
+conn_accept(struct worker *w, int fd, const struct conn_from *from)
 {
     worker_assert_owner(w);
     counter_add(CT_CONN_ACCEPTED, 1);
@@ -249,8 +248,9 @@ conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
         return;
     }
     c->refs = 1;
-    c->peer = *peer;
-    c->local = *local;
+    c->peer = from->peer;
+    c->local = from->local;
+    c->via = from->via;
     c->p = (struct conn_params){.max_recv = 8192, .max_xmit = 8192};
     c->stat_sn = 1;
     c->nop.ttt = TAG_RESERVED;

@@ -110,6 +110,7 @@ login_new(struct conn *c, const struct pdu *pdu)
     worker_timer_init(&l->held, c->w, on_held);
     memcpy(l->res.isid, pdu->lun, sizeof l->res.isid);
     l->res.tsih = get_be16(pdu->lun + 6);
+    l->res.tpgt = c->via.tpgt;
     l->res.cid = (uint16_t)(pdu->ttt >> 16);
     l->res.cmd_sn = pdu->cmd_sn;
     c->login = l;
@@ -245,6 +246,9 @@ find_target(struct conn *c, const char **why)
     *why = "no target of that name";
     if (node == NULL)
         return LS_NOT_FOUND;
+    *why = "the target is not bound to this portal";
+    if (!node_serves(node, &c->via))
+        return LS_NOT_FOUND;
     l->res.node = node_get(node);
     l->auth.node = node;
     l->nego.ours = node->keys;
@@ -297,7 +301,7 @@ introduce(struct login *l)
 {
     if (l->res.node == NULL)
         return;
-    text_put_num(&l->out, keys_def(KEY_TARGET_PORTAL_GROUP_TAG)->name, l->res.node->tpgt);
+    text_put_num(&l->out, keys_def(KEY_TARGET_PORTAL_GROUP_TAG)->name, l->res.tpgt);
     if (l->res.node->alias[0] != '\0')
         text_put(&l->out, keys_def(KEY_TARGET_ALIAS)->name, l->res.node->alias);
 }

@@ -117,6 +117,7 @@ model_target_free(struct model_target *t)
     model_auth_fini(&t->auth);
     model_touch_luns(t);
     isns_dd_put(t->dd);
+    free(t->binds);
     free(t);
 }
 
@@ -162,6 +163,36 @@ model_rule_del(struct model_target *t, struct model_rule *r)
     list_del(&r->link);
     free(r->text);
     free(r);
+    model_touch(t);
+}
+
+/* --- portals it is bound to ------------------------------------------------------------------ */
+
+struct portal_id *
+model_via_find(const struct model_target *t, const struct portal_id *id)
+{
+    for (unsigned i = 0; i < t->nbinds; i++) {
+        struct portal_id *b = &t->binds[i];
+        if (strcmp(b->name, id->name) == 0 && (*id->name || b->tpgt == id->tpgt))
+            return b;
+    }
+    return NULL;
+}
+
+void
+model_via_add(struct model_target *t, const struct portal_id *id)
+{
+    if (model_via_find(t, id))
+        return;
+    t->binds = xrealloc(t->binds, (t->nbinds + 1) * sizeof *t->binds);
+    t->binds[t->nbinds++] = *id;
+    model_touch(t);
+}
+
+void
+model_via_del(struct model_target *t, struct portal_id *b)
+{
+    *b = t->binds[--t->nbinds];
     model_touch(t);
 }
 
@@ -256,7 +287,9 @@ make_node(struct model_target *t, char *err, size_t errsize)
     n->tid = t->tid;
     memcpy(n->name, t->name, sizeof n->name);
     memcpy(n->alias, t->alias, sizeof n->alias);
-    n->tpgt = 1;
+    n->binds = xcalloc(t->nbinds + 1, sizeof *n->binds);
+    n->nbinds = t->nbinds;
+    memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
     n->offline = t->offline || model.offline;
     n->nop_interval_s = t->nop_interval_s;
     n->nop_count = t->nop_count;

@@ -84,6 +84,8 @@ struct model_target {
     unsigned max_cmds;
     struct key_values keys;
     struct model_auth auth;
+    struct portal_id *binds; /* portals and groups (name ""); none: all */
+    unsigned nbinds;
     struct list rules; /* struct model_rule, in the order given */
     struct list luns;
     struct isns_dd *dd;    /* initiators in its discovery domains; NULL: not known */
@@ -147,6 +149,10 @@ const char *model_bind_clash(const struct model_auth *where, const struct accoun
                              bool outgoing);
 /* A new set for publication; NULL: nothing is demanded there. */
 struct account_set *model_auth_set(const struct model_auth *where);
+/* Portals (name) and groups (name "", tag) a target is bound to; adding twice is the same as once. */
+struct portal_id *model_via_find(const struct model_target *t, const struct portal_id *id);
+void model_via_add(struct model_target *t, const struct portal_id *id);
+void model_via_del(struct model_target *t, struct portal_id *b);
 
 struct model_lun *model_lun_find(const struct model_target *t, unsigned number);
 /* Takes a user of s. */

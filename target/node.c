@@ -29,6 +29,7 @@ node_put(struct tgt_node *n)
     isns_dd_put(n->dd);
     account_set_put(n->accounts);
     lun_map_put(n->map);
+    free(n->binds);
     free(n);
 }
 

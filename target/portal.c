@@ -1,225 +1,54 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Portals: listening sockets on main, whose connections go to the workers in turn.  Opened and
- * closed by apply.c and main.c; everything here runs on main, but portal_text and on_accepted.
- *
- * Accepting must never spin: when descriptors or memory run out, the listeners rest for a while
- * and the peer in the front is turned away by means of a descriptor kept in reserve.
+ * Portals: which addresses the daemon listens on.  A portal names an address or an interface; an
+ * interface's addresses are followed as they come and go (base/netif.h), each with a listener of
+ * its own (accept.c).  Opened and closed by apply.c, main.c and the admin socket.  Main only.
  */
 #include "config.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdatomic.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/counter.h"
+#include "base/netif.h"
 #include "base/opener.h"
 #include "base/pool.h"
 #include "target/target.h"
 
-#define BACKLOG      1024
-#define ACCEPT_BURST 64    /* connections of one portal in one loop turn */
-#define REST_MS      100   /* after running out of descriptors or memory */
-#define REFRESH_MS   15000 /* the host's addresses are looked up this often */
+#define BACKLOG  1024
+#define RETRY_MS 5000 /* an interface's address that could not be bound */
+
+/* One address of a portal. */
+struct bound {
+    struct list link;
+    struct sockaddr_storage addr; /* port resolved; with the scope id */
+    struct listener *listener;    /* NULL: could not be bound; tried again */
+    bool absent;                  /* no interface has it (yet) */
+    bool seen;                    /* in the round of follow */
+};
 
 struct portal {
     struct list link;
-    struct node_portal pub; /* port resolved */
-    struct ev_io ev;
-    int fd;
-};
-
-struct accepted {
-    int fd;
-    struct sockaddr_storage peer, local;
+    struct portal_spec spec;
+    struct list bounds;
 };
 
 static struct {
     struct list portals;
     struct worker *main; /* NULL: nothing was opened yet */
-    struct worker_timer rest, refresh;
-    int spare; /* see turn_away */
-    unsigned next_worker;
+    struct netif_watch watch;
+    struct worker_timer retry;
+    void (*on_change)(void);
     struct log_rate rate;
 } pt;
 
-/* Sockets on their way to a worker: not yet counted by conn_half_open. */
-static atomic_uint on_the_way;
-
-/* --- addresses as text ----------------------------------------------------------------------- */
-
-const char *
-portal_text(const struct sockaddr_storage *sa, char *buf, size_t size)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (sa->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const void *)sa;
-        unsigned port = ntohs(in6->sin6_port);
-        if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-            (void)inet_ntop(AF_INET, in6->sin6_addr.s6_addr + 12, host, sizeof host);
-            (void)snprintf(buf, size, "%s:%u", host, port);
-        } else {
-            (void)inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-            (void)snprintf(buf, size, "[%s]:%u", host, port);
-        }
-    } else if (sa->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const void *)sa;
-        (void)inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
-        (void)snprintf(buf, size, "%s:%u", host, (unsigned)ntohs(in->sin_port));
-    } else {
-        (void)snprintf(buf, size, "?");
-    }
-    return buf;
-}
-
-/* --- accepting ------------------------------------------------------------------------------- */
-
-static void
-on_accepted(struct worker *w, void *arg)
-{
-    struct accepted *a = arg;
-    conn_accept(w, a->fd, &a->peer, &a->local);
-    atomic_fetch_sub_explicit(&on_the_way, 1, memory_order_relaxed);
-    free(a);
-}
-
-static void
-complain(const struct portal *p, const char *what)
-{
-    uint32_t suppressed = 0;
-    char text[64], more[32] = "";
-    if (!log_rate_ok(&pt.rate, &suppressed))
-        return;
-    if (suppressed != 0)
-        (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
-    log_event(LL_WARN, LA_NET, "portal-trouble addr=%s why=\"%s\"%s",
-              portal_text(&p->pub.addr, text, sizeof text), what, more);
-}
-
-/* Takes over fd. */
-static void
-hand_over(struct portal *p, int fd, const struct sockaddr_storage *peer)
-{
-    unsigned waiting = conn_half_open() + atomic_load_explicit(&on_the_way, memory_order_relaxed);
-    struct sockaddr_storage local = {0};
-    socklen_t len = sizeof local;
-    unsigned n = worker_count();
-    /* At max_half_open a worker drops its oldest for each new one (conn.c); here is the end. */
-    bool full = waiting >= 2 * tgt_opts.max_half_open;
-    if (n == 0 || full || getsockname(fd, (struct sockaddr *)&local, &len) != 0) {
-        counter_add(CT_CONN_REFUSED, 1);
-        if (full)
-            complain(p, "connection refused, too many before login");
-        (void)close(fd);
-        return;
-    }
-    struct accepted *a = xmalloc(sizeof *a);
-    *a = (struct accepted){.fd = fd, .peer = *peer, .local = local};
-    atomic_fetch_add_explicit(&on_the_way, 1, memory_order_relaxed);
-    worker_post(worker_at(pt.next_worker++ % n), on_accepted, a);
-}
-
-static void
-watch_all(bool on)
-{
-    list_each(it, &pt.portals) {
-        struct portal *p = container_of(it, struct portal, link);
-        if (on)
-            ev_io_start(worker_loop(pt.main), &p->ev);
-        else
-            ev_io_stop(worker_loop(pt.main), &p->ev);
-    }
-}
-
-static int
-open_spare(void)
-{
-    return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-/* No descriptor for the connection in front: it stays in the backlog and the listener readable.
- * The spare one lets it be taken and closed, so that the peer learns of it at once; then all
- * listeners rest. */
-static void
-turn_away(struct portal *p, int error)
-{
-    if (error == EMFILE || error == ENFILE) {
-        if (pt.spare >= 0)
-            (void)close(pt.spare);
-        int fd = accept4(p->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd >= 0) {
-            (void)close(fd);
-            counter_add(CT_CONN_REFUSED, 1);
-        }
-        pt.spare = open_spare();
-    }
-    complain(p, error == EMFILE || error == ENFILE ? "out of file descriptors" : "out of memory");
-    watch_all(false);
-    worker_timer_start_ms(&pt.rest, REST_MS);
-}
-
-static void
-on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
-{
-    struct portal *p = container_of(ev, struct portal, ev);
-    (void)loop;
-    (void)revents;
-    for (unsigned i = 0; i < ACCEPT_BURST; i++) {
-        struct sockaddr_storage peer = {0};
-        socklen_t len = sizeof peer;
-        int fd = accept4(p->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0) {
-            hand_over(p, fd, &peer);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            turn_away(p, errno);
-            return;
-        }
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return;
-        /* Others (ECONNABORTED, EPROTO, network errors) concern the one connection (accept(2)). */
-    }
-}
-
-static void
-on_rest_over(struct worker_timer *t)
-{
-    (void)t;
-    watch_all(true);
-}
-
-/* --- opening and closing --------------------------------------------------------------------- */
-
-static bool
-any_wildcard(void)
-{
-    list_each(it, &pt.portals) {
-        const struct sockaddr_storage *sa = &container_of(it, struct portal, link)->pub.addr;
-        if (sa->ss_family == AF_INET6
-                ? IN6_IS_ADDR_UNSPECIFIED(
-                      &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr)
-                : ((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr == INADDR_ANY)
-            return true;
-    }
-    return false;
-}
-
-static void
-on_refresh(struct worker_timer *t)
-{
-    if (!any_wildcard())
-        return; /* portal_open starts it again */
-    discovery_refresh_addrs();
-    worker_timer_start_ms(t, REFRESH_MS);
-}
+static void on_netif(struct netif_watch *w);
+static void on_retry(struct worker_timer *t);
 
 static void
 init_once(void)
@@ -229,105 +58,351 @@ init_once(void)
     pt.main = worker_self();
     assert(pt.main != NULL); /* main has made its worker before it opens portals */
     list_init(&pt.portals);
-    worker_timer_init(&pt.rest, pt.main, on_rest_over);
-    worker_timer_init(&pt.refresh, pt.main, on_refresh);
-    pt.spare = open_spare();
+    worker_timer_init(&pt.retry, pt.main, on_retry);
+    netif_watch_start(&pt.watch, on_netif);
+    announce_refresh();
 }
 
-static struct portal *
-find(const struct sockaddr *addr, socklen_t addrlen)
+static socklen_t
+addr_len(const struct sockaddr_storage *sa)
 {
-    if (pt.main == NULL || addrlen > sizeof(struct sockaddr_storage))
-        return NULL;
-    struct sockaddr_storage want = {0};
-    char a[64], b[64];
-    memcpy(&want, addr, addrlen);
-    (void)portal_text(&want, a, sizeof a);
+    return sa->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* Port apart; the scope counts: two interfaces may have the same link-local address. */
+static bool
+same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0 &&
+           a6->sin6_scope_id == b6->sin6_scope_id;
+}
+
+/* --- one address ----------------------------------------------------------------------------- */
+
+static int
+explain(int error, const char *name, char *err, size_t errsize)
+{
+    static const struct {
+        int error;
+        const char *more;
+    } hints[] = {
+        {EADDRINUSE, "; does another target or program listen there?"},
+        {EACCES, "; ports below 1024 are for root and CAP_NET_BIND_SERVICE"},
+        {EADDRNOTAVAIL, "; no interface of this host has the address"},
+        {EEXIST, "; this portal is open already"},
+        {ENODEV, "; no interface of this name has an address"},
+    };
+    const char *more = "";
+    for (unsigned i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        if (hints[i].error == error)
+            more = hints[i].more;
+    }
+    (void)snprintf(err, errsize, "portal %s: %s%s", name, strerror(error), more);
+    return -error;
+}
+
+/* Listens on b->addr. 0 or -errno. */
+static int
+bind_one(struct portal *p, struct bound *b, bool may_come)
+{
+    socklen_t len = sizeof b->addr;
+    int fd = opener_listen((const struct sockaddr *)&b->addr, addr_len(&b->addr), BACKLOG, 0);
+    b->absent = fd == -EADDRNOTAVAIL;
+    if (b->absent && may_come)
+        fd = opener_listen((const struct sockaddr *)&b->addr, addr_len(&b->addr), BACKLOG,
+                           OPENER_FREEBIND);
+    if (fd < 0)
+        return fd;
+    if (getsockname(fd, (struct sockaddr *)&b->addr, &len) != 0) {
+        int error = errno;
+        (void)close(fd);
+        return -error;
+    }
+    if (p->spec.at.port == 0 && p->spec.at.iface[0] == '\0') { /* the kernel chose it */
+        const struct sockaddr_in *in = (const void *)&b->addr;
+        p->spec.at.port = ntohs(in->sin_port); /* at the same place in sockaddr_in6 */
+        hostport_set_name(&p->spec.at);
+    }
+    struct portal_id id = {.tpgt = p->spec.tpgt};
+    char text[64];
+    memcpy(id.name, p->spec.at.name, sizeof id.name);
+    b->listener = listener_new(fd, &id, &b->addr);
+    log_event(LL_INFO, LA_NET, "portal-open addr=%s portal=%s group=%u",
+              portal_text(&b->addr, text, sizeof text), LOG_ESC(p->spec.at.name),
+              (unsigned)p->spec.tpgt);
+    if (b->absent)
+        log_event(LL_WARN, LA_NET,
+                  "portal-absent addr=%s why=\"no interface has the address; it is served as soon "
+                  "as one has\"",
+                  text);
+    return 0;
+}
+
+/* The address of a portal that names one; -ENODEV: its interface (of "fe80::1%NAME") is missing. */
+static int
+bind_address(struct portal *p, struct bound *b, bool may_come)
+{
+    if (p->spec.at.zone[0] != '\0') {
+        struct sockaddr_in6 *in6 = (void *)&b->addr;
+        in6->sin6_scope_id = if_nametoindex(p->spec.at.zone);
+        if (in6->sin6_scope_id == 0)
+            return -ENODEV;
+    }
+    return bind_one(p, b, may_come);
+}
+
+static struct bound *
+bound_new(struct portal *p, const struct sockaddr_storage *addr)
+{
+    struct bound *b = xcalloc(1, sizeof *b);
+    b->addr = *addr;
+    list_add_tail(&p->bounds, &b->link);
+    return b;
+}
+
+static void
+bound_free(struct bound *b)
+{
+    char text[64];
+    if (b->listener != NULL) {
+        log_event(LL_INFO, LA_NET, "portal-closed addr=%s",
+                  portal_text(&b->addr, text, sizeof text));
+        listener_free(b->listener);
+    }
+    list_del(&b->link);
+    free(b);
+}
+
+static void
+drop(struct portal *p)
+{
+    list_each_safe(it, &p->bounds)
+        bound_free(container_of(it, struct bound, link));
+    list_del(&p->link);
+    free(p);
+}
+
+/* --- following interfaces -------------------------------------------------------------------- */
+
+static void
+note_iface_addr(const struct netif_addr *a, void *arg)
+{
+    struct portal *p = arg;
+    struct sockaddr_storage sa = a->addr;
+    if (sa.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)&sa)->sin6_port = htons(p->spec.at.port);
+    else
+        ((struct sockaddr_in *)(void *)&sa)->sin_port = htons(p->spec.at.port);
+    list_each(it, &p->bounds) {
+        struct bound *b = container_of(it, struct bound, link);
+        if (same_host(&b->addr, &sa)) {
+            b->seen = true;
+            return;
+        }
+    }
+    bound_new(p, &sa)->seen = true;
+}
+
+/* Has another portal this very address and port? It keeps it. */
+static bool
+is_served(const struct portal *p, const struct bound *b)
+{
+    list_each(it, &pt.portals) {
+        const struct portal *o = container_of(it, struct portal, link);
+        if (o == p || o->spec.at.port != p->spec.at.port)
+            continue;
+        list_each(bt, &o->bounds) {
+            const struct bound *ob = container_of(bt, struct bound, link);
+            if (ob->listener != NULL && same_host(&ob->addr, &b->addr))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The portal's listeners as the interface has addresses now; whether something changed. The first
+ * error that is not "gone again" comes back in *error. */
+static bool
+follow(struct portal *p, int *error)
+{
+    bool changed = false;
+    list_each(it, &p->bounds)
+        container_of(it, struct bound, link)->seen = false;
+    (void)netif_addrs(p->spec.at.iface, note_iface_addr, p);
+    list_each_safe(it, &p->bounds) {
+        struct bound *b = container_of(it, struct bound, link);
+        if (!b->seen) {
+            changed = true;
+            bound_free(b);
+            continue;
+        }
+        if (b->listener != NULL || is_served(p, b))
+            continue;
+        /* a new IPv6 address cannot be bound until it is known to be nobody else's */
+        int rc = bind_one(p, b, true);
+        changed |= rc == 0;
+        b->absent = false;
+        if (rc < 0 && *error == 0)
+            *error = rc;
+    }
+    return changed;
+}
+
+/* Is one of the host's interfaces' addresses this one? */
+static void
+note_present(const struct netif_addr *a, void *arg)
+{
+    struct bound *b = arg;
+    if (same_host(&a->addr, &b->addr))
+        b->seen = true;
+}
+
+static bool
+look_for(struct bound *b)
+{
+    char text[64];
+    b->seen = false;
+    (void)netif_addrs(NULL, note_present, b);
+    if (!b->seen)
+        return false;
+    b->absent = false;
+    log_event(LL_NOTICE, LA_NET, "portal-present addr=%s",
+              portal_text(&b->addr, text, sizeof text));
+    return true;
+}
+
+static void
+follow_all(void)
+{
+    bool changed = false;
+    int error = 0;
+    char why[256];
+    uint32_t suppressed;
+
     list_each(it, &pt.portals) {
         struct portal *p = container_of(it, struct portal, link);
-        if (p->pub.addr.ss_family == want.ss_family &&
-            strcmp(portal_text(&p->pub.addr, b, sizeof b), a) == 0)
+        int one = 0;
+        if (p->spec.at.addr.ss_family == AF_UNSPEC) {
+            changed |= follow(p, &one);
+        } else {
+            struct bound *b = list_first(&p->bounds, struct bound, link);
+            if (b->listener != NULL)
+                changed |= b->absent && look_for(b);
+            else if (bind_address(p, b, true) == 0)
+                changed = true;
+        }
+        if (one < 0 && log_rate_ok(&pt.rate, &suppressed)) {
+            (void)explain(-one, p->spec.at.name, why, sizeof why);
+            log_event(LL_ERROR, LA_NET, "portal-not-open why=\"%s\" suppressed=%u", why,
+                      (unsigned)suppressed);
+        }
+        error = one < 0 ? one : error;
+    }
+    if (error < 0)
+        worker_timer_start_ms(&pt.retry, RETRY_MS);
+    if (changed && pt.on_change != NULL)
+        pt.on_change();
+}
+
+static void
+on_netif(struct netif_watch *w)
+{
+    (void)w;
+    announce_refresh();
+    follow_all();
+}
+
+static void
+on_retry(struct worker_timer *t)
+{
+    (void)t;
+    follow_all();
+}
+
+/* --- opening and closing --------------------------------------------------------------------- */
+
+static struct portal *
+find(const char *name)
+{
+    if (pt.main == NULL)
+        return NULL;
+    list_each(it, &pt.portals) {
+        struct portal *p = container_of(it, struct portal, link);
+        if (strcmp(p->spec.at.name, name) == 0)
             return p;
     }
     return NULL;
 }
 
 static int
-explain(int error, const struct sockaddr_storage *sa, char *err, size_t errsize)
+open_iface(struct portal *p, bool may_come)
 {
-    char text[64];
-    const char *why = strerror(error);
-    (void)portal_text(sa, text, sizeof text);
-    if (error == EADDRINUSE)
-        why = "the address is in use; does another target listen there?";
-    else if (error == EACCES)
-        why = "permission denied; ports below 1024 are for root and CAP_NET_BIND_SERVICE";
-    else if (error == EADDRNOTAVAIL)
-        why = "no interface of this host has the address";
-    else if (error == EEXIST)
-        why = "is open already";
-    (void)snprintf(err, errsize, "portal %s: %s", text, why);
-    return -error;
-}
-
-int
-portal_open(const struct sockaddr *addr, socklen_t addrlen, uint16_t tpgt, char *err,
-            size_t errsize)
-{
-    init_once();
-    worker_assert_owner(pt.main);
-    struct sockaddr_storage sa = {0};
-    socklen_t len = sizeof sa;
-    if (addrlen > sizeof sa || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)) {
-        (void)snprintf(err, errsize, "portals are IPv4 or IPv6 addresses");
-        return -EAFNOSUPPORT;
-    }
-    memcpy(&sa, addr, addrlen);
-    if (find(addr, addrlen) != NULL)
-        return explain(EEXIST, &sa, err, errsize);
-    int fd = opener_listen(addr, addrlen, BACKLOG);
-    if (fd < 0)
-        return explain(-fd, &sa, err, errsize);
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-        getsockname(fd, (struct sockaddr *)&sa, &len) != 0) {
-        int error = errno;
-        (void)close(fd);
-        return explain(error, &sa, err, errsize);
-    }
-    struct portal *p = xcalloc(1, sizeof *p);
-    p->fd = fd;
-    p->pub = (struct node_portal){.addr = sa, .tpgt = tpgt};
-    list_add_tail(&pt.portals, &p->link);
-    ev_io_init(&p->ev, on_readable, fd, EV_READ);
-    if (!worker_timer_is_active(&pt.rest))
-        ev_io_start(worker_loop(pt.main), &p->ev);
-    on_refresh(&pt.refresh);
-    char text[64];
-    log_event(LL_INFO, LA_NET, "portal-open addr=%s", portal_text(&sa, text, sizeof text));
+    int error = 0;
+    (void)follow(p, &error);
+    if (error < 0)
+        return error;
+    if (!list_is_empty(&p->bounds))
+        return 0;
+    if (!may_come)
+        return -ENODEV;
+    log_event(LL_WARN, LA_NET,
+              "portal-absent portal=%s why=\"the interface has no address; they are served as they "
+              "come\"",
+              LOG_ESC(p->spec.at.name));
     return 0;
 }
 
-static void
-drop(struct portal *p)
+static int
+open_address(struct portal *p, bool may_come)
 {
-    ev_io_stop(worker_loop(pt.main), &p->ev);
-    list_del(&p->link);
-    (void)close(p->fd);
-    free(p);
+    struct hostport *at = &p->spec.at;
+    struct bound *b = bound_new(p, &at->addr);
+    int rc = bind_address(p, b, may_come);
+    if (rc == -ENODEV && may_come) {
+        log_event(
+            LL_WARN, LA_NET,
+            "portal-absent portal=%s why=\"there is no such interface; it is served as soon as "
+            "it comes\"",
+            LOG_ESC(at->name));
+        return 0;
+    }
+    return rc;
 }
 
 int
-portal_close(const struct sockaddr *addr, socklen_t addrlen)
+portal_open(const struct portal_spec *spec, bool may_come, char *err, size_t errsize)
 {
-    struct portal *p = find(addr, addrlen);
+    init_once();
+    worker_assert_owner(pt.main);
+    if (find(spec->at.name) != NULL)
+        return explain(EEXIST, spec->at.name, err, errsize);
+    struct portal *p = xcalloc(1, sizeof *p);
+    p->spec = *spec;
+    list_init(&p->bounds);
+    list_add_tail(&pt.portals, &p->link);
+    int rc =
+        spec->at.addr.ss_family == AF_UNSPEC ? open_iface(p, may_come) : open_address(p, may_come);
+    if (rc == 0)
+        return 0;
+    drop(p);
+    return explain(-rc, spec->at.name, err, errsize);
+}
+
+int
+portal_close(const char *name)
+{
+    struct portal *p = find(name);
     if (p == NULL)
         return -ENOENT;
     worker_assert_owner(pt.main);
-    char text[64];
-    log_event(LL_INFO, LA_NET, "portal-closed addr=%s",
-              portal_text(&p->pub.addr, text, sizeof text));
     drop(p);
+    worker_timer_start_ms(&pt.retry, 1); /* an interface's portal may have waited for the address */
     return 0;
 }
 
@@ -339,12 +414,28 @@ portal_close_all(void)
     worker_assert_owner(pt.main);
     list_each_safe(it, &pt.portals)
         drop(container_of(it, struct portal, link));
-    worker_timer_stop(&pt.rest);
-    worker_timer_stop(&pt.refresh);
-    if (pt.spare >= 0)
-        (void)close(pt.spare);
-    pt.spare = -1;
+    worker_timer_stop(&pt.retry);
+    netif_watch_stop(&pt.watch);
+    listener_end();
     pt.main = NULL;
+}
+
+void
+portal_on_change(void (*fn)(void))
+{
+    pt.on_change = fn;
+}
+
+static void
+list_one(const struct portal *p, const struct bound *b, struct node_portal *out)
+{
+    *out = (struct node_portal){.id.tpgt = p->spec.tpgt};
+    memcpy(out->id.name, p->spec.at.name, sizeof out->id.name);
+    memcpy(out->advertise, p->spec.advertise, sizeof out->advertise);
+    if (b != NULL) {
+        out->addr = b->addr;
+        out->absent = b->absent;
+    }
 }
 
 unsigned
@@ -355,8 +446,20 @@ portal_list(struct node_portal *out, unsigned max)
         return 0;
     worker_assert_owner(pt.main);
     list_each(it, &pt.portals) {
+        const struct portal *p = container_of(it, struct portal, link);
+        unsigned before = n;
+        list_each(bt, &p->bounds) {
+            const struct bound *b = container_of(bt, struct bound, link);
+            if (b->listener == NULL)
+                continue;
+            if (n < max)
+                list_one(p, b, &out[n]);
+            n++;
+        }
+        if (n > before)
+            continue;
         if (n < max)
-            out[n] = container_of(it, struct portal, link)->pub;
+            list_one(p, NULL, &out[n]);
         n++;
     }
     return n;

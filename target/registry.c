@@ -60,7 +60,7 @@ same_key(const struct registry_entry *e, const struct login_result *res)
 {
     return memcmp(e->isid, res->isid, sizeof e->isid) == 0 &&
            strcmp(e->initiator, res->initiator) == 0 && res->node &&
-           strcmp(e->target, res->node->name) == 0 && e->tpgt == res->node->tpgt;
+           strcmp(e->target, res->node->name) == 0 && e->tpgt == res->tpgt;
 }
 
 static struct registry_entry *
@@ -140,7 +140,7 @@ fill_entry(struct registry_entry *e, const struct login_result *res, uint64_t h)
     if (!res->node)
         return;
     memcpy(e->target, res->node->name, sizeof e->target);
-    e->tpgt = res->node->tpgt;
+    e->tpgt = res->tpgt;
     e->next = buckets[h % BUCKETS];
     buckets[h % BUCKETS] = e;
     e->keyed = true;

@@ -83,7 +83,7 @@ sess_new(struct worker *w, const struct login_result *res, const struct registry
         s->node = node_get(res->node);
         struct itn_params ip = {.initiator_name = s->initiator,
                                 .target_name = s->node->name,
-                                .tpgt = s->node->tpgt,
+                                .tpgt = res->tpgt,
                                 .budget = &s->budget,
                                 .map = s->node->map};
         memcpy(ip.isid, s->isid, sizeof ip.isid);

@@ -2,10 +2,11 @@
 /*
  * Private to target/: connections, sessions, tasks and who may call what.
  *
- *   portal.c  accepts on main, hands the socket to a worker
+ *   portal.c  which addresses to listen on, on main; accept.c hands sockets to the workers
  *   conn.c    a connection's life and state machine; closing is always scheduled
  *   rx.c      bytes -> PDUs            tx.c     out-queue -> one gathering send a loop turn
  *   login.c   login phase, keys.c/nego.c text keys, name.c, acl.c, discovery.c, text.c
+ *   announce.c  which addresses a peer is told
  *   sess.c    sessions, CmdSN window   registry.c  (name, ISID, target, TPGT) -> session, TSIH
  *   task.c    SCSI commands            datain.c, dataout.c  their data
  *   tmf.c nop.c logout.c reject.c async.c
@@ -23,9 +24,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/budget.h"
+#include "base/hostport.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/ref.h"
@@ -140,16 +143,24 @@ void keys_dump(void (*line)(const char *s, void *arg), void *arg);
 
 /* --- targets as workers see them (node.c): immutable, counted --------------------------------- */
 
+/* A portal by its normal name ("192.0.2.1:3260", "iface:eth0:3260", see base/hostport.h) and the
+ * tag of its portal group. */
+struct portal_id {
+    uint16_t tpgt;
+    char name[HOSTPORT_NAME_MAX];
+};
+
 struct tgt_node {
     struct ref ref;
     unsigned tid;
     char name[ISCSI_NAME_MAX + 1]; /* normalised */
     char alias[256];
-    uint16_t tpgt;                      /* 1 */
     bool offline;                       /* state offline: logins answered 03/01 */
     unsigned nop_interval_s, nop_count; /* 0xffffffff: daemon's */
     unsigned max_cmds;                  /* CmdSN window; MaxQueueCmd, default 128 */
     struct key_values keys;
+    struct portal_id *binds; /* portals (name) and groups (name "") it is bound to */
+    unsigned nbinds;         /* 0: reached through all */
     struct acl *acl;
     struct isns_dd *dd; /* access by discovery domain; NULL: not asked for */
     struct account_set *accounts; /* NULL: nobody has to authenticate itself */
@@ -157,8 +168,10 @@ struct tgt_node {
 };
 
 struct node_portal {
-    struct sockaddr_storage addr; /* as bound; may be a wildcard */
-    uint16_t tpgt;
+    struct portal_id id;
+    struct sockaddr_storage addr;      /* as bound; may be a wildcard; AF_UNSPEC: has none now */
+    bool absent;                       /* bound, but no interface has the address yet */
+    char advertise[HOSTPORT_HOST_MAX]; /* shown in its place, with the port; "" */
 };
 
 struct node_set {
@@ -177,6 +190,17 @@ node_admits(const struct tgt_node *n, const struct sockaddr *peer, const char *i
     return acl_admits(n->acl, peer, initiator_name) &&
            (n->dd == NULL || isns_dd_admits(n->dd, initiator_name));
 }
+/* Is the target reached through this portal? Any thread. */
+static inline bool
+node_serves(const struct tgt_node *n, const struct portal_id *via)
+{
+    for (unsigned i = 0; i < n->nbinds; i++) {
+        const struct portal_id *b = &n->binds[i];
+        if (b->name[0] != '\0' ? strcmp(b->name, via->name) == 0 : b->tpgt == via->tpgt)
+            return true;
+    }
+    return n->nbinds == 0;
+}
 struct tgt_node *node_get(struct tgt_node *n);
 void node_put(struct tgt_node *n);
 /* On a worker: the set published to it; borrowed until the next loop turn. */
@@ -187,20 +211,49 @@ struct tgt_node *node_find(const struct node_set *set, const char *name); /* bor
  * sess_node_changed); then done(arg) on main and the old set is let go. */
 void node_publish(struct node_set *set, void (*done)(void *arg), void *arg);
 
-/* --- portals (portal.c): listeners, on main --------------------------------------------------- */
+/* --- portals, on main ------------------------------------------------------------------------ */
 
-/* Binds (through the opener) and accepts from now on; sockets go to the workers. tpgt: 1.
- * 0, or -errno with a message. Main, before or in its loop. */
-int portal_open(const struct sockaddr *addr, socklen_t addrlen, uint16_t tpgt, char *err,
-                size_t errsize);
-/* Stops listening; connections made stay. -ENOENT. Main. */
-int portal_close(const struct sockaddr *addr, socklen_t addrlen);
+struct portal_spec {
+    struct hostport at;
+    uint16_t tpgt;                     /* of its portal group */
+    char advertise[HOSTPORT_HOST_MAX]; /* "", or as hostport_announce makes it */
+};
+
+/* portal.c.  Listens (through the opener) from now on; sockets go to the workers. may_come: at the
+ * start an address that no interface has yet is bound all the same (with a warning in the log) and
+ * an interface may have none; without it these are errors.  The addresses of an interface are
+ * followed.  0, or -errno with a message that names the portal. Main, before or in its loop. */
+int portal_open(const struct portal_spec *spec, bool may_come, char *err, size_t errsize);
+/* Stops listening; connections made stay. name: hostport's normal form. -ENOENT. Main. */
+int portal_close(const char *name);
 void portal_close_all(void);
-/* What is bound now (port 0 resolved), at most max; returns how many there are. Main. */
+/* What is bound now (port 0 resolved), at most max; a portal without any address counts as one.
+ * How many there are. Main. */
 unsigned portal_list(struct node_portal *out, unsigned max);
-/* "192.0.2.1:3260", "[2001:db8::1]:3260"; v4-mapped addresses as IPv4, zone ids left out. Any
- * thread; buf of 64 bytes always suffices. */
+/* fn runs on main whenever portal_list changes by itself (an interface's addresses). */
+void portal_on_change(void (*fn)(void));
+
+/* accept.c.  One listening socket. */
+struct listener;
+/* Takes over fd. */
+struct listener *listener_new(int fd, const struct portal_id *id,
+                              const struct sockaddr_storage *addr);
+void listener_free(struct listener *l);
+/* No listener is left: what they share is let go. */
+void listener_end(void);
+
+/* announce.c.  "192.0.2.1:3260", "[2001:db8::1]:3260"; v4-mapped addresses as IPv4, zone ids left
+ * out. Any thread; buf of 64 bytes always suffices. */
 const char *portal_text(const struct sockaddr_storage *sa, char *buf, size_t size);
+bool sockaddr_is_wildcard(const struct sockaddr_storage *sa);
+
+/* The addresses of a target's portals as the peer of one connection may see them: that by which it
+ * came first, each once. put(text, tpgt, arg): "192.0.2.1:3260" or "host.example:3260", without
+ * the tag. On the connection's worker. */
+void announce(const struct conn *c, const struct node_set *set, const struct tgt_node *node,
+              void (*put)(const char *addr, uint16_t tpgt, void *arg), void *arg);
+/* The host's addresses changed: shown for wildcard portals. Main. */
+void announce_refresh(void);
 
 /* --- what this room keeps on each worker ------------------------------------------------------ */
 
@@ -296,6 +349,7 @@ struct conn {
     struct rx rx;
     struct tx tx;
     struct sockaddr_storage peer, local;
+    struct portal_id via;      /* the portal it came by */
     char peer_text[64];        /* "192.0.2.1:3260", "[::1]:3260", for logs */
     struct worker_timer timer; /* login deadline, then NOP, then logout/close deadline */
     struct {
@@ -323,9 +377,13 @@ struct conn {
     unsigned refs; /* 1 until closed, pending establishment or move: memory is freed at 0 */
 };
 
-/* On w: takes over fd. Called by portal.c through worker_post. */
-void conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
-                 const struct sockaddr_storage *local);
+/* Where a connection comes from: its ends, and the portal. */
+struct conn_from {
+    struct sockaddr_storage peer, local;
+    struct portal_id via;
+};
+/* On w: takes over fd. Called by accept.c through worker_post. */
+void conn_accept(struct worker *w, int fd, const struct conn_from *from);
 /* Schedules the end: nothing is freed inside the caller; tasks of the session are ended by sess.c.
  * why: static text, logged. flush: what is queued is sent first (bounded by a deadline). */
 void conn_close(struct conn *c, const char *why, bool flush);
@@ -389,6 +447,7 @@ struct login_result {
     char initiator_alias[256];
     uint8_t isid[6];
     uint16_t tsih; /* as asked: 0 new session */
+    uint16_t tpgt; /* of the portal group it came by */
     uint16_t cid;
     bool discovery;
     struct tgt_node *node;   /* reference; NULL in discovery */
@@ -617,7 +676,5 @@ void async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_
 /* Appends the answer to SendTargets=value for this connection: what it may log in to, at
  * addresses it can reach. Returns malloc'ed text (keys separated by NUL) and its length. */
 uint8_t *discovery_answer(struct conn *c, const char *value, uint32_t *len);
-/* The host's addresses, shown for wildcard portals. Main, now and then (portal.c). */
-void discovery_refresh_addrs(void);
 
 #endif

@@ -77,6 +77,7 @@ static const char usage_text[] =
     "  --mode target --op show [--tid N]\n"
     "  --mode target --op update --tid N --name KEY --value V | --params K=V,...\n"
     "  --mode target --op bind|unbind --tid N --initiator-address A | --initiator-name I\n"
+    "  --mode target --op bind|unbind --tid N --params portal=ADDR:PORT | portal-group=N\n"
     "  --mode target --op stat --tid N\n"
     "  --mode logicalunit --op new --tid N --lun L --backing-store PATH\n"
     "        [--bstype T] [--bsopts O] [--bsoflags direct|sync] [--blocksize 512|4096]\n"
@@ -85,7 +86,8 @@ static const char usage_text[] =
     "  --mode logicalunit --op delete [--force] --tid N --lun L\n"
     "  --mode session --op show --tid N | delete --tid N --sid S\n"
     "  --mode connection --op show --tid N | delete --tid N --sid S --cid C\n"
-    "  --mode portal --op show | new --params portal=ADDR:PORT | delete --params portal=...\n"
+    "  --mode portal --op new --params portal=ADDR:PORT[,group=N][,advertise=HOST:PORT]\n"
+    "  --mode portal --op show | delete --params portal=ADDR:PORT\n"
     "  --mode system --op show | stat | update --name N --value V | delete\n"
     "\n"
     "  --json             print the daemon's answer as JSON\n"
@@ -335,6 +337,31 @@ target_update(const struct args *a, json_t *o)
     json_object_set_new(o, "params", p);
 }
 
+/* portal=, portal-group= and so on as members of the request. */
+static void
+portal_params(const char *params, json_t *o)
+{
+    json_t *p = params_json(params), *v;
+    const char *name;
+
+    json_object_foreach(p, name, v)
+    {
+        const char *text = json_string_value(v);
+        char *end;
+        if (is(name, "portal") || is(name, "advertise")) {
+            json_object_set(o, name, v);
+            continue;
+        }
+        if (!is(name, "group") && !is(name, "portal-group"))
+            adm_die(EINVAL, "unknown parameter '%s'", name);
+        long n = strtol(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end || n > 65535)
+            adm_die(EINVAL, "'%s' wants a number from 0 to 65535", name);
+        json_object_set_new(o, is(name, "group") ? "group" : "portal_group", json_integer(n));
+    }
+    json_decref(p);
+}
+
 static void
 mode_target(const struct args *a, json_t *o)
 {
@@ -354,8 +381,10 @@ mode_target(const struct args *a, json_t *o)
         if (a->force)
             json_object_set_new(o, "force", json_true());
     } else if (is(a->op, "bind") || is(a->op, "unbind")) {
-        allow(a, "target", "tIQ");
-        if (!a->address == !a->initiator)
+        allow(a, "target", a->params ? "tP" : "tIQ");
+        if (a->params)
+            portal_params(a->params, o);
+        else if (!a->address == !a->initiator)
             adm_die(EINVAL, "%s operation requires initiator-address or initiator-name", a->op);
         put_str(o, "address", a->address);
         put_str(o, "initiator", a->initiator);
@@ -457,7 +486,7 @@ mode_portal(const struct args *a, json_t *o)
         unsupported("portal", a->op);
     if (!a->params || strncmp(a->params, "portal=", 7) != 0)
         adm_die(EINVAL, "you must specify --param portal=<portal>");
-    put_str(o, "portal", a->params + 7);
+    portal_params(a->params, o);
 }
 
 static json_t *

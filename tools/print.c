@@ -134,6 +134,15 @@ print_target(const json_t *t)
         printf("        %s\n", json_string_value(v));
     json_array_foreach(json_object_get(t, "initiators"), i, v)
         printf("        %s\n", json_string_value(v));
+    if (json_array_size(json_object_get(t, "portals")))
+        printf("    Portals:\n");
+    json_array_foreach(json_object_get(t, "portals"), i, v)
+    {
+        if (json_object_get(v, "portal"))
+            printf("        %s\n", str(v, "portal"));
+        else
+            printf("        group %lld\n", num(v, "group"));
+    }
 }
 
 static const char *
@@ -251,6 +260,19 @@ print_system(const json_t *d)
            "    iSNSAccessControl=Off\n");
 }
 
+/* The first line is tgtadm's. */
+static void
+print_portal(const json_t *v)
+{
+    printf("Portal: %s,%lld\n", str(v, "portal"), num(v, "tpgt"));
+    if (strcmp(str(v, "portal"), str(v, "name")) != 0)
+        printf("    Of: %s\n", str(v, "name"));
+    if (*str(v, "advertise"))
+        printf("    Advertised as: %s\n", str(v, "advertise"));
+    if (json_is_true(json_object_get(v, "absent")))
+        printf("    State: no interface has the address\n");
+}
+
 static void
 print_counters(json_t *data)
 {
@@ -292,8 +314,7 @@ adm_print(const char *mode, const char *op, bool one, json_t *data)
     else if (strcmp(mode, "lld") == 0)
         print_lld(data);
     else if (strcmp(mode, "portal") == 0)
-        json_array_foreach(json_object_get(data, "portals"), i, v)
-            printf("Portal: %s,%lld\n", str(v, "portal"), num(v, "tpgt"));
+        json_array_foreach(json_object_get(data, "portals"), i, v) print_portal(v);
     else if (stat)
         print_sess_stat(data);
     else if (strcmp(mode, "session") == 0 || strcmp(mode, "connection") == 0)

@@ -90,7 +90,6 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     ref_init(&node->ref);
     snprintf(node->name, sizeof node->name, "iqn.2001-04.com.example:a");
     node->tid = 1;
-    node->tpgt = 1;
     node->nop_interval_s = node->nop_count = 0xffffffff;
     node->max_cmds = 16;
     node->map = lun_map_new(&(struct lun_map_entry){0, lun}, 1);
@@ -248,8 +247,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);
     check(fcntl(sv[0], F_SETFL, O_NONBLOCK) == 0);
     peer.fd = sv[0];
-    struct sockaddr_storage addr = {.ss_family = AF_INET};
-    conn_accept(w, sv[1], &addr, &addr);
+    struct conn_from from = {.peer.ss_family = AF_INET, .local.ss_family = AF_INET};
+    conn_accept(w, sv[1], &from);
     if (!(set & SET_LOGIN))
         full_feature(list_first(&tgt_here()->conns, struct conn, on_worker), set);
     while (cu.left >= 2 && !peer.closed) {

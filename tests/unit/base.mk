@@ -30,3 +30,5 @@ UNIT_TESTS += tests/unit/test-netif
 tests_unit_test_netif_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-spin
 tests_unit_test_spin_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-hostport
+tests_unit_test_hostport_LDADD = $(BASE_UNIT_LIBS)

@@ -107,15 +107,13 @@ rx_resume(struct conn *c, enum rx_pause why)
     fake.paused = false;
 }
 
-/* portal.c comes along with portal_text. */
+/* portal.c and accept.c come along with announce.c. */
 void
-conn_accept(struct worker *w, int fd, const struct sockaddr_storage *peer,
-            const struct sockaddr_storage *local)
+conn_accept(struct worker *w, int fd, const struct conn_from *from)
 {
     (void)w;
     (void)fd;
-    (void)peer;
-    (void)local;
+    (void)from;
 }
 
 unsigned
@@ -175,7 +173,7 @@ fake_node(const char *name, const char *allowed_addr)
     const char *const addrs[] = {allowed_addr, NULL};
     char err[128];
     struct tgt_node *node = &fake.nodes[fake.set.n];
-    *node = (struct tgt_node){.tid = fake.set.n + 1, .tpgt = 1};
+    *node = (struct tgt_node){.tid = fake.set.n + 1};
     ref_init(&node->ref);
     (void)snprintf(node->name, sizeof node->name, "%s", name);
     keys_defaults(&node->keys);
@@ -189,7 +187,7 @@ static inline void
 fake_portal(const char *host, uint16_t port)
 {
     fake.portals[fake.set.nportals++] =
-        (struct node_portal){.addr = fake_addr(host, port), .tpgt = 1};
+        (struct node_portal){.addr = fake_addr(host, port), .id.tpgt = 1};
     fake.set.portals = fake.portals;
 }
 
@@ -204,6 +202,7 @@ fake_connect(const char *peer, const char *local)
     fake.c.state = CS_IN_LOGIN;
     fake.c.p.max_xmit = 8192;
     fake.c.stat_sn = 7;
+    fake.c.via.tpgt = 1;
     fake.c.peer = fake_addr(peer, 40000);
     fake.c.local = fake_addr(local, 3260);
     (void)portal_text(&fake.c.peer, fake.c.peer_text, sizeof fake.c.peer_text);

@@ -2,9 +2,7 @@
 /* conf/: what is understood, and the exact place and words of what is not. */
 #include "config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -112,6 +110,16 @@ static const struct bad bads[] = {
     {"portal 1.2.3.4:70000\n", 1, 8, "no port"},
     {"portal [::1\n", 1, 8, "want [IPV6-ADDRESS]:PORT"},
     {"portal 1.2.3.4\nportal 1.2.3.4:3260\n", 2, 1, "given twice"},
+    {"<portal 1.2.3.4>\ngroup 65536\n</portal>\n", 2, 7, "from 0 to 65535"},
+    {"<portal 1.2.3.4>\ngroup 1\ngroup 1\n</portal>\n", 3, 1, "given twice"},
+    {"<portal 1.2.3.4>\nadvertise a_b\n</portal>\n", 2, 11, "advertise: "},
+    {"<portal 1.2.3.4>\nalias x\n</portal>\n", 2, 1, "in a <portal> block"},
+    {"group 1\n", 1, 1, "stands in a <portal> block"},
+    {"portal 1.2.3.4\n" T "portal 1.2.3.5\n" E, 4, 8, "no portal 1.2.3.5:3260"},
+    {"portal 1.2.3.4\n" T "portal-group 2\n" E, 4, 14, "no portal is in group 2"},
+    {T "portal-group 2\n" E, 3, 14, "no portal is in group 2"},
+    {T "portal-group x\n" E, 3, 14, "from 0 to 65535"},
+    {T "<portal 1.2.3.4>\n</portal>\n" E, 3, 1, "is no block"},
     {"vendor_id X\n", 1, 1, "stands in a <target> block"},
     {"<target>\n</target>\n", 1, 8, "wants a value"},
     {"<target foo>\n</target>\n", 1, 9, "want iqn."},
@@ -237,17 +245,37 @@ test_globals(void)
     CU_ASSERT_EQUAL(c->max_sessions, 11);
     CU_ASSERT_EQUAL(c->shutdown_timeout_s, 0);
     CU_ASSERT_EQUAL_FATAL(c->nportals, 3);
-    const struct sockaddr_in *a = (const void *)&c->portals[0].addr;
-    const struct sockaddr_in6 *b = (const void *)&c->portals[1].addr,
-                              *d = (const void *)&c->portals[2].addr;
-    CU_ASSERT_EQUAL(ntohs(a->sin_port), 3261);
-    CU_ASSERT_EQUAL(ntohs(b->sin6_port), 3262);
-    CU_ASSERT_EQUAL(ntohs(d->sin6_port), 3260);
-    CU_ASSERT_EQUAL(d->sin6_family, AF_INET6);
+    CU_ASSERT_STRING_EQUAL(c->portals[0].at.name, "192.0.2.1:3261");
+    CU_ASSERT_STRING_EQUAL(c->portals[1].at.name, "[2001:db8::1]:3262");
+    CU_ASSERT_STRING_EQUAL(c->portals[2].at.name, "[::1]:3260");
+    CU_ASSERT_EQUAL(c->portals[2].group, 1);
+    CU_ASSERT_STRING_EQUAL(c->portals[2].advertise, "");
     conf_free(c);
     c = good("");
     CU_ASSERT_EQUAL(c->workers, CONF_UNSET);
     CU_ASSERT_EQUAL(c->nportals, 0);
+    conf_free(c);
+}
+
+static void
+test_portals(void)
+{
+    struct conf *c = good("<portal 192.0.2.1:3261>\ngroup 2\nadvertise san.example\n</portal>\n"
+                          "portal iface:eth0\n" T
+                          "portal-group 2\nportal-group 1\nportal iface:eth0:3260\n" E);
+    CU_ASSERT_EQUAL_FATAL(c->nportals, 2);
+    CU_ASSERT_EQUAL(c->portals[0].group, 2);
+    CU_ASSERT_STRING_EQUAL(c->portals[0].advertise, "san.example:3261");
+    CU_ASSERT_STRING_EQUAL(c->portals[1].at.iface, "eth0");
+    CU_ASSERT_EQUAL(c->portals[1].group, 1);
+    const struct conf_target *t = &c->targets[0];
+    CU_ASSERT_EQUAL_FATAL(t->nbinds, 3);
+    CU_ASSERT(t->binds[0].group == 2 && t->binds[0].name[0] == '\0');
+    CU_ASSERT(t->binds[1].group == 1 && t->binds[1].name[0] == '\0');
+    CU_ASSERT_STRING_EQUAL(t->binds[2].name, "iface:eth0:3260");
+    conf_free(c);
+    c = good(T "portal-group 1\n" E); /* that of the portals nobody wrote */
+    CU_ASSERT_EQUAL(c->targets[0].nbinds, 1);
     conf_free(c);
 }
 
@@ -514,6 +542,7 @@ main(void)
         {"wrong files, each at its place", test_bad},
         {"all errors at once", test_all_errors_at_once},
         {"the daemon's directives", test_globals},
+        {"portals", test_portals},
         {"logical units", test_luns},
         {"targets", test_targets},
         {"who may log in by default", test_access_default},

@@ -175,7 +175,7 @@ static void
 test_wildcard(void)
 {
     portals("0.0.0.0", "::");
-    discovery_refresh_addrs();
+    announce_refresh();
     discover("192.0.2.9", "192.0.2.1");
     (void)SEND(F, NONE, "SendTargets=" A "\0");
     const char *first = fake_value("TargetAddress");
@@ -216,14 +216,60 @@ test_link_local(void)
     CU_ASSERT_EQUAL(count("TargetAddress=169.254.1.1:3260,1"), 1);
 }
 
+/* Each address comes with the tag of its group (RFC 7143 13.8, 13.9). A target that is bound to a
+ * group is not heard of, and has no address, elsewhere. */
 static void
-test_other_group(void)
+test_groups(void)
 {
+    struct portal_id two = {.tpgt = 2}, second = {.tpgt = 0, .name = "192.0.2.2:3261"};
     portals("192.0.2.1", "192.0.2.2");
-    fake.portals[1].tpgt = 2;
+    fake.portals[1].id.tpgt = 2;
+    (void)snprintf(fake.portals[1].id.name, sizeof fake.portals[1].id.name, "192.0.2.2:3261");
     discover("192.0.2.9", "192.0.2.1");
     (void)SEND(F, NONE, "SendTargets=" A "\0");
+    CU_ASSERT_EQUAL(count_key("TargetAddress="), 2);
+    CU_ASSERT_STRING_EQUAL(fake_value("TargetAddress"), "192.0.2.1:3260,1");
+    CU_ASSERT_EQUAL(count("TargetAddress=192.0.2.2:3261,2"), 1);
+    for (unsigned by_name = 0; by_name < 2; by_name++) {
+        fake.nodes[0].binds = by_name ? &second : &two;
+        fake.nodes[0].nbinds = 1;
+        discover("192.0.2.9", "192.0.2.1");
+        (void)SEND(F, NONE, "SendTargets=All\0");
+        CU_ASSERT_EQUAL(count("TargetName=" A), 0);
+        CU_ASSERT_EQUAL(count("TargetName=" B), 1);
+        (void)SEND(F, NONE, "SendTargets=" A "\0");
+        CU_ASSERT(is_final() && fake.len == 0);
+        discover("192.0.2.9", "192.0.2.2");
+        fake.c.via = fake.portals[1].id;
+        (void)SEND(F, NONE, "SendTargets=" A "\0");
+        CU_ASSERT_EQUAL(count_key("TargetAddress="), 1);
+        CU_ASSERT_EQUAL(count("TargetAddress=192.0.2.2:3261,2"), 1);
+    }
+    fake.nodes[0].binds = NULL;
+    fake.nodes[0].nbinds = 0;
+}
+
+/* A portal's advertised address stands in its place, also a wildcard's; that of the portal the
+ * connection came by goes first. */
+static void
+test_advertise(void)
+{
+    portals("192.0.2.1", "0.0.0.0");
+    announce_refresh();
+    (void)snprintf(fake.portals[1].advertise, sizeof fake.portals[1].advertise,
+                   "san.example.com:13260");
+    fake.portals[1].id.tpgt = 3;
+    discover("192.0.2.9", "10.0.0.1");
+    fake.c.local = fake_addr("10.0.0.1", 3261);
+    fake.c.via.tpgt = 3;
+    (void)SEND(F, NONE, "SendTargets=" A "\0");
+    CU_ASSERT_STRING_EQUAL(fake_value("TargetAddress"), "san.example.com:13260,3");
+    CU_ASSERT_EQUAL(count_key("TargetAddress="), 2);
+    CU_ASSERT_EQUAL(count("TargetAddress=192.0.2.1:3260,1"), 1);
+    fake.portals[0].absent = true; /* nobody could reach it */
+    (void)SEND(F, NONE, "SendTargets=" A "\0");
     CU_ASSERT_EQUAL(count_key("TargetAddress="), 1);
+    portals("192.0.2.1", NULL);
 }
 
 /* Longer than the initiator takes: pieces, which end after whole pairs. */
@@ -385,7 +431,8 @@ main(void)
         {"wildcard", test_wildcard},
         {"loopback", test_loopback},
         {"link-local", test_link_local},
-        {"portal groups", test_other_group},
+        {"portal groups", test_groups},
+        {"advertise", test_advertise},
         {"pieces", test_pieces},
         {"not final", test_not_final},
         {"empty", test_empty},

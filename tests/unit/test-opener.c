@@ -121,7 +121,7 @@ test_listen(void)
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     socklen_t len = sizeof a;
     int v = 0;
-    int fd = opener_listen((struct sockaddr *)&a, sizeof a, 16);
+    int fd = opener_listen((struct sockaddr *)&a, sizeof a, 16, 0);
     CU_ASSERT_FATAL(fd >= 0);
     CU_ASSERT_EQUAL(getsockname(fd, (struct sockaddr *)&a, &len), 0);
     CU_ASSERT_TRUE((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
@@ -129,8 +129,8 @@ test_listen(void)
     CU_ASSERT_EQUAL(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &v, &len), 0);
     CU_ASSERT_EQUAL(v, 1);
     /* the port is taken now */
-    CU_ASSERT_EQUAL(opener_listen((struct sockaddr *)&a, sizeof a, 16), -EADDRINUSE);
-    int fd6 = opener_listen((struct sockaddr *)&a6, sizeof a6, 16);
+    CU_ASSERT_EQUAL(opener_listen((struct sockaddr *)&a, sizeof a, 16, 0), -EADDRINUSE);
+    int fd6 = opener_listen((struct sockaddr *)&a6, sizeof a6, 16, 0);
     if (fd6 >= 0) {
         len = sizeof v;
         v = 0;
@@ -141,8 +141,8 @@ test_listen(void)
         CU_ASSERT(fd6 == -EAFNOSUPPORT || fd6 == -EADDRNOTAVAIL); /* a machine without IPv6 */
     }
     struct sockaddr un = {.sa_family = AF_UNIX};
-    CU_ASSERT_EQUAL(opener_listen(&un, sizeof un, 1), -EAFNOSUPPORT);
-    CU_ASSERT_EQUAL(opener_listen(&un, 1, 1), -EINVAL);
+    CU_ASSERT_EQUAL(opener_listen(&un, sizeof un, 1, 0), -EAFNOSUPPORT);
+    CU_ASSERT_EQUAL(opener_listen(&un, 1, 1, 0), -EINVAL);
     close(fd);
 }
 

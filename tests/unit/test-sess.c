@@ -140,9 +140,9 @@ static void
 on_accept(struct worker *w, void *arg)
 {
     struct accept_msg *m = arg;
-    struct sockaddr_storage peer = {.ss_family = AF_INET}, local = peer;
-    ((struct sockaddr_in *)(void *)&peer)->sin_addr.s_addr = htonl(0x7f000001);
-    conn_accept(w, m->fd, &peer, &local);
+    struct conn_from from = {.peer.ss_family = AF_INET, .local.ss_family = AF_INET, .via.tpgt = 1};
+    ((struct sockaddr_in *)(void *)&from.peer)->sin_addr.s_addr = htonl(0x7f000001);
+    conn_accept(w, m->fd, &from);
     free(m);
 }
 

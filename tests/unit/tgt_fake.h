@@ -108,7 +108,6 @@ tf_node(struct tf *f, const struct tf_opts *o)
     ref_init(&n->ref);
     n->tid = 1;
     snprintf(n->name, sizeof n->name, "iqn.2026-01.example:target");
-    n->tpgt = 1;
     n->nop_interval_s = n->nop_count = 0xffffffff;
     n->max_cmds = o->max_cmds ? o->max_cmds : 32;
     n->map = lun_map_new(&(struct lun_map_entry){0, f->lun}, 1);
@@ -173,8 +172,8 @@ tf_accept(struct tf *f, struct tf_conn *i)
     memset(i, 0, sizeof *i);
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
     CU_ASSERT_EQUAL_FATAL(fcntl(sv[0], F_SETFL, O_NONBLOCK), 0);
-    struct sockaddr_storage none = {.ss_family = AF_UNIX};
-    conn_accept(f->w, sv[1], &none, &none);
+    struct conn_from from = {.peer.ss_family = AF_UNIX, .local.ss_family = AF_UNIX};
+    conn_accept(f->w, sv[1], &from);
     i->c = container_of(tgt_here()->conns.prev, struct conn, on_worker);
     i->fd = sv[0];
     i->itt = 1;
