@@ -108,10 +108,11 @@ take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_p
     } else {
         s = secret_new(word, len);
         if ((n->file->mode & 077) && !n->file->told) {
-            conf_report_add(r, false, pos,
-                            "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "
-                            "write @/PATH and keep the secret in a file of its own",
-                            n->file->name, (unsigned)n->file->mode & 0777, n->file->name);
+            conf_report_add(
+                r, false, pos,
+                "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "
+                "write @/PATH and keep the secret in a file of its own",
+                n->file->name, (unsigned)n->file->mode & 0777, n->file->name);
             n->file->told = true;
         }
     }
@@ -239,9 +240,10 @@ conf_accounts_check(struct conf_report *r, const struct conf_accounts *own,
     if (!o)
         return;
     if (!has(in, false) && out == own)
-        conf_report_add(r, false, &o->pos,
-                        "an outgoing account without an incoming one has no effect: nobody is asked "
-                        "to authenticate");
+        conf_report_add(
+            r, false, &o->pos,
+            "an outgoing account without an incoming one has no effect: nobody is asked "
+            "to authenticate");
     for (unsigned i = 0; in != out && i < in->n; i++) {
         const struct conf_account *a = &in->v[i];
         if (!a->outgoing && secret_same(a->secret, o->secret))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "target/chap.h"
 #include "target/keys.h"
 #include "target/model.h"
 
@@ -184,10 +185,13 @@ model_auth_set(const struct model_auth *where)
         if (!b->outgoing)
             in[n++] = b->ma->account;
     }
-    struct account_set *s = account_set_new(
-        in, n, out ? out->ma->account : NULL,
-        where->algs != MODEL_UNSET ? where->algs : model.auth.algs,
-        (where->sha1_7 != MODEL_UNSET ? where->sha1_7 : model.auth.sha1_7) != 0);
+    struct account_set *s =
+        account_set_new(in, n, out ? out->ma->account : NULL,
+                        where->algs != MODEL_UNSET ? where->algs : model.auth.algs,
+                        (where->sha1_7 != MODEL_UNSET ? where->sha1_7 : model.auth.sha1_7) != 0);
     free(in);
+    if (!(s->algs & chap_algs_here()))
+        log_event(LL_ERROR, LA_LOGIN,
+                  "chap-impossible why=\"none of chap-algorithms is to be had on this machine\"");
     return s;
 }

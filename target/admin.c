@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 
 #include "base/dirs.h"
 #include "base/pool.h"
+#include "base/secret.h"
 #include "target/admin.h"
 #include "target/admin_priv.h"
 
@@ -57,9 +59,19 @@ void (*admin_stop_daemon)(void);
 
 /* --- clients --------------------------------------------------------------------------------- */
 
+/* Requests may hold secrets: what jansson and this file give back is wiped. */
+static void
+wiping_free(void *p)
+{
+    if (p)
+        secret_wipe(p, malloc_usable_size(p));
+    free(p);
+}
+
 static void
 client_free(struct client *c)
 {
+    secret_wipe(c->in, c->in_len);
     free(c->in);
     free(c->out);
     free(c);
@@ -240,9 +252,11 @@ on_next(struct deferred *d)
     line[n] = 0;
     c->in_len -= n + 1;
     memmove(c->in, nl + 1, c->in_len);
+    secret_wipe(c->in + c->in_len, n + 1);
     admin.active = c;
     worker_timer_start_ms(&admin.deadline, REQUEST_MS);
     admin_req_run(line, n, &admin.req, on_answer, c);
+    secret_wipe(line, n);
     free(line);
 }
 
@@ -347,6 +361,7 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
         snprintf(err, errsize, "admin socket %s: %s; --socket chooses another", path, why);
         return fd;
     }
+    json_set_alloc_funcs(malloc, wiping_free);
     json_object_seed(0); /* before other threads make objects */
     admin.w = main_worker;
     admin.path = xstrdup(path);

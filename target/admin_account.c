@@ -190,6 +190,6 @@ admin_account_show(struct admin_req *r)
         else
             json_decref(user);
     }
-    admin_ok(r, json_pack("{so so}", "accounts", a, "discovery",
-                          admin_account_list(&model.discovery)));
+    admin_ok(
+        r, json_pack("{so so}", "accounts", a, "discovery", admin_account_list(&model.discovery)));
 }

@@ -290,8 +290,7 @@ add_auth(struct model_auth *where, const struct conf_accounts *list, unsigned al
         const char **names = xcalloc(ca->nnames + 1, sizeof *names);
         for (unsigned k = 0; k < ca->nnames; k++)
             names[k] = ca->names[k];
-        struct model_account *ma =
-            model_account_get(ca->user, ca->secret, names, err, sizeof err);
+        struct model_account *ma = model_account_get(ca->user, ca->secret, names, err, sizeof err);
         free(names);
         if (!ma)
             log_abort("checked configuration does not hold: %s", err);

@@ -26,7 +26,8 @@ struct secret;
 uint32_t chap_algs_here(void);
 /* Bytes of a digest of the algorithm with this bit. */
 size_t chap_digest_len(uint32_t alg);
-/* RFC 1994 4.1: out = H(id, secret, challenge), chap_digest_len(alg) bytes. False: OpenSSL failed. */
+/* RFC 1994 4.1: out = H(id, secret, challenge), chap_digest_len(alg) bytes. False: OpenSSL failed.
+ */
 bool chap_digest(uint32_t alg, uint8_t id, const struct secret *secret, const uint8_t *challenge,
                  size_t len, uint8_t out[CHAP_DIGEST_MAX]);
 /* Tests: as if OpenSSL had only what `properties` names (NULL: everything); logs again. */

@@ -98,8 +98,8 @@ chap_digest(uint32_t alg, uint8_t id, const struct secret *secret, const uint8_t
     bool ok = ctx != NULL && EVP_DigestInit_ex2(ctx, a->md, NULL) == 1 &&
               EVP_DigestUpdate(ctx, &id, 1) == 1 &&
               EVP_DigestUpdate(ctx, secret_bytes(secret), secret_len(secret)) == 1 &&
-              EVP_DigestUpdate(ctx, challenge, len) == 1 &&
-              EVP_DigestFinal_ex(ctx, out, &n) == 1 && n == a->len;
+              EVP_DigestUpdate(ctx, challenge, len) == 1 && EVP_DigestFinal_ex(ctx, out, &n) == 1 &&
+              n == a->len;
     EVP_MD_CTX_free(ctx);
     return ok;
 }

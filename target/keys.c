@@ -27,8 +27,8 @@ static const struct key_word digest_words[] = {
 static const struct key_word auth_words[] = {{"None", AUTH_NONE}, {"CHAP", AUTH_CHAP}, {NULL, 0}};
 /* IANA, "iSCSI CHAP algorithms". */
 static const struct key_word chap_words[] = {
-    {"5", CHAP_ALG_MD5},      {"6", CHAP_ALG_SHA1}, {"7", CHAP_ALG_SHA256},
-    {"8", CHAP_ALG_SHA3_256}, {NULL, 0},
+    {"5", CHAP_ALG_MD5}, {"6", CHAP_ALG_SHA1}, {"7", CHAP_ALG_SHA256}, {"8", CHAP_ALG_SHA3_256},
+    {NULL, 0},
 };
 static const struct key_word session_words[] = {
     {"Normal", SESSION_NORMAL},

@@ -76,8 +76,8 @@ struct login {
     struct auth auth;
     struct worker_timer held;      /* the judgement of a proof is held back */
     enum login_status held_status; /* then this is answered */
-    char asked[64];          /* TargetName as sent, cut: for the log */
-    struct login_result res; /* names, tags and, at the end, what was agreed */
+    char asked[64];                /* TargetName as sent, cut: for the log */
+    struct login_result res;       /* names, tags and, at the end, what was agreed */
 };
 
 static enum auth_step
@@ -210,8 +210,8 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
         LL_WARN, LA_LOGIN,
         "login-refused peer=%s initiator=%s target=%s%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
         c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
-        l->asked[0] ? LOG_ESC(l->asked) : "-", user, (unsigned)status, status_text(status), why, key,
-        more);
+        l->asked[0] ? LOG_ESC(l->asked) : "-", user, (unsigned)status, status_text(status), why,
+        key, more);
 }
 
 static enum verdict
@@ -265,8 +265,7 @@ choose_auth(struct login *l)
 {
     const struct tgt_node *node = l->res.node;
     l->auth.accounts = account_set_get(node ? node->accounts : node_set_here()->discovery);
-    l->nego.ours.v[KEY_AUTH_METHOD] =
-        account_set_demands(l->auth.accounts) ? AUTH_CHAP : AUTH_NONE;
+    l->nego.ours.v[KEY_AUTH_METHOD] = account_set_demands(l->auth.accounts) ? AUTH_CHAP : AUTH_NONE;
 }
 
 /* The first complete text says who logs in to what (RFC 7143 6.3.1). */
@@ -542,9 +541,9 @@ judge(struct conn *c, enum login_status status, const char *why)
         bool failed = l->auth.account == NULL;
         uint64_t now = clock_ms();
         uint64_t left = c->login_due_ms > now ? (c->login_due_ms - now) / 2 : 0;
-        uint64_t ms = failed ? chap_slow_failed(peer, l->res.node ? l->res.node->name : "",
-                                                l->auth.user)
-                             : chap_slow_passed(peer);
+        uint64_t ms =
+            failed ? chap_slow_failed(peer, l->res.node ? l->res.node->name : "", l->auth.user)
+                   : chap_slow_passed(peer);
         if (ms != 0 && left != 0) {
             l->held_status = status;
             rx_pause(c, RX_PAUSE_LOGIN);
@@ -610,9 +609,9 @@ log_success(const struct conn *c)
               "cid=%u digests=%s,%s",
               c->peer_text, LOG_ESC(l->res.initiator),
               l->res.node ? l->res.node->name : "(discovery)",
-              l->res.account ? LOG_ESC(l->res.account->user) : "-", i[0], i[1], i[2], i[3], i[4], i[5],
-              (unsigned)c->sess->tsih, (unsigned)l->res.cid, l->res.cp.header_digest ? "on" : "off",
-              l->res.cp.data_digest ? "on" : "off");
+              l->res.account ? LOG_ESC(l->res.account->user) : "-", i[0], i[1], i[2], i[3], i[4],
+              i[5], (unsigned)c->sess->tsih, (unsigned)l->res.cid,
+              l->res.cp.header_digest ? "on" : "off", l->res.cp.data_digest ? "on" : "off");
 }
 
 void

@@ -69,7 +69,7 @@ struct model_bind {
 /* What CHAP is to be somewhere: at a target, in discovery, or at targets that say nothing. */
 struct model_auth {
     struct list binds;
-    uint32_t algs;  /* CHAP_ALG_*; MODEL_UNSET: as for targets that say nothing */
+    uint32_t algs;   /* CHAP_ALG_*; MODEL_UNSET: as for targets that say nothing */
     uint32_t sha1_7; /* bool, likewise */
 };
 #define MODEL_UNSET 0xffffffffu
@@ -98,8 +98,8 @@ struct model_target {
 
 struct model {
     struct list targets, stores;
-    struct list accounts; /* struct model_account */
-    struct model_auth auth, discovery; /* of all targets that say nothing; of discovery */
+    struct list accounts;               /* struct model_account */
+    struct model_auth auth, discovery;  /* of all targets that say nothing; of discovery */
     struct list by_path[MODEL_BUCKETS]; /* the stores again, by model_stores_at */
     struct worker *main;
     struct cstore *cstore;

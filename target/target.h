@@ -7,6 +7,7 @@
  *   rx.c      bytes -> PDUs            tx.c     out-queue -> one gathering send a loop turn
  *   login.c   login phase, keys.c/nego.c text keys, name.c, acl.c, discovery.c, text.c
  *   announce.c  which addresses a peer is told
+ *   chap*.c   CHAP's rounds, digests, brake on guessing    account*.c   names and secrets
  *   sess.c    sessions, CmdSN window   registry.c  (name, ISID, target, TPGT) -> session, TSIH
  *   task.c    SCSI commands            datain.c, dataout.c  their data
  *   tmf.c nop.c logout.c reject.c async.c

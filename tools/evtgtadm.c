@@ -23,7 +23,7 @@ const char *adm_name = "evtgtadm";
 struct args {
     const char *lld, *op, *mode, *name, *value, *store, *bstype, *bsopts, *bsflags, *targetname;
     const char *address, *initiator, *user, *password, *params, *device_type, *bus, *host;
-    const char *blocksize, *socket;
+    const char *blocksize, *socket, *password_file;
     long tid, sid, cid, lun; /* -1: not given */
     bool force, outgoing, json;
     char given[64]; /* letters of the options that were given */
@@ -31,7 +31,7 @@ struct args {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { O_JSON = 256, O_SOCKET };
+enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE };
 
 static const struct option longs[] = {
     {"debug", no_argument, NULL, 'd'},
@@ -65,6 +65,7 @@ static const struct option longs[] = {
     {"control-port", required_argument, NULL, 'C'},
     {"json", no_argument, NULL, O_JSON},
     {"socket", required_argument, NULL, O_SOCKET},
+    {"password-file", required_argument, NULL, O_PASSWORD_FILE},
     {NULL, 0, NULL, 0},
 };
 static const char shorts[] = "dhVL:o:m:t:s:c:l:n:v:b:E:f:y:T:I:Q:u:p:H:FP:B:Y:OC:S:";
@@ -88,9 +89,14 @@ static const char usage_text[] =
     "  --mode connection --op show --tid N | delete --tid N --sid S --cid C\n"
     "  --mode portal --op new --params portal=ADDR:PORT[,group=N][,advertise=HOST:PORT]\n"
     "  --mode portal --op show | delete --params portal=ADDR:PORT\n"
+    "  --mode account --op new --user U --password P | --password-file FILE\n"
+    "        [--initiator-name I,...]\n"
+    "  --mode account --op bind|unbind --user U [--tid N] [--outgoing]\n"
+    "  --mode account --op show | delete --user U\n"
     "  --mode system --op show | stat | update --name N --value V | delete\n"
     "\n"
     "  --json             print the daemon's answer as JSON\n"
+    "  --password-file F  the first line of F is the password; - is standard input\n"
     "  --socket PATH      the daemon's admin socket (default $EVTGT_SOCKET, else\n"
     "                     " RUNDIR "/evtgtd.sock)\n"
     "  --lld iscsi, --control-port N: accepted as tgtadm has them\n"
@@ -144,6 +150,17 @@ join(const char *list, const char *more)
     return joined;
 }
 
+/* A copy; the argument itself is blotted out, so that it shows no longer in lists of processes. */
+static const char *
+take_password(char *arg)
+{
+    static char *password; /* until the end of the process */
+    free(password);
+    password = xstrdup(arg);
+    memset(arg, 'x', strlen(arg));
+    return password;
+}
+
 static void
 take_option(struct args *a, int c)
 {
@@ -166,7 +183,7 @@ take_option(struct args *a, int c)
     case 'I': a->address = optarg; break;
     case 'Q': a->initiator = optarg; break;
     case 'u': a->user = optarg; break;
-    case 'p': a->password = optarg; break;
+    case 'p': a->password = take_password(optarg); break;
     case 'H': a->host = optarg; break;
     case 'F': a->force = true; break;
     case 'P': a->params = join(a->params, optarg); break;
@@ -177,6 +194,7 @@ take_option(struct args *a, int c)
     case 'd': break;
     case O_JSON: a->json = true; return;
     case O_SOCKET: a->socket = optarg; return;
+    case O_PASSWORD_FILE: a->password_file = optarg; return;
     default: return;
     }
     size_t n = strlen(a->given);
@@ -489,6 +507,70 @@ mode_portal(const struct args *a, json_t *o)
     portal_params(a->params, o);
 }
 
+/* The first line of a file, "-": of standard input. */
+static const char *
+read_password(const char *path)
+{
+    static char line[257]; /* one byte more than a password may have, and the end */
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (!f)
+        adm_die(EINVAL, "cannot read %s: %s", path, strerror(errno));
+    if (!fgets(line, sizeof line, f))
+        adm_die(EINVAL, "no password in %s", path);
+    line[strcspn(line, "\r\n")] = 0;
+    if (f != stdin)
+        (void)fclose(f);
+    return line;
+}
+
+static void
+account_new(const struct args *a, json_t *o)
+{
+    allow(a, "account", "upQ");
+    if (a->password && a->password_file)
+        adm_die(EINVAL, "'password' and 'password-file' exclude each other");
+    const char *password = a->password_file ? read_password(a->password_file) : a->password;
+    if (!a->user || !password)
+        adm_die(EINVAL, "'user' and 'password' options are required");
+    put_str(o, "user", a->user);
+    put_str(o, "password", password);
+    if (!a->initiator)
+        return;
+    json_t *names = json_array();
+    for (const char *p = a->initiator; *p;) {
+        size_t n = strcspn(p, ",");
+        if (json_array_append_new(names, json_stringn(p, n)) < 0)
+            adm_die(EINVAL, "the value of initiator-name is no UTF-8");
+        p += n;
+        p += *p != 0;
+    }
+    json_object_set_new(o, "initiators", names);
+}
+
+static void
+mode_account(const struct args *a, json_t *o)
+{
+    if (is(a->op, "new")) {
+        account_new(a, o);
+        return;
+    }
+    if (is(a->op, "show")) {
+        allow(a, "account", "");
+        return;
+    }
+    bool binds = is(a->op, "bind") || is(a->op, "unbind");
+    if (!binds && !is(a->op, "delete"))
+        unsupported("account", a->op);
+    allow(a, "account", binds ? "tuO" : "u");
+    if (!a->user)
+        adm_die(EINVAL, "'user' option is necessary");
+    put_str(o, "user", a->user);
+    if (a->tid >= 0) /* else for discovery */
+        json_object_set_new(o, "tid", json_integer(a->tid));
+    if (a->outgoing)
+        json_object_set_new(o, "outgoing", json_true());
+}
+
 static json_t *
 request(const struct args *a, const char *mode)
 {
@@ -503,6 +585,8 @@ request(const struct args *a, const char *mode)
         mode_portal(a, o);
     else if (is(mode, "session") || is(mode, "connection"))
         mode_sess(a, mode, o);
+    else if (is(mode, "account"))
+        mode_account(a, o);
     else if (!is(a->op, "show"))
         unsupported(mode, a->op);
     return json_pack("{si ss ss so}", "v", 1, "mode", mode, "op", a->op, "args", o);

@@ -129,7 +129,11 @@ print_target(const json_t *t)
     if (!has_zero)
         print_controller(num(t, "tid"));
     json_array_foreach(json_object_get(t, "luns"), i, v) print_lun(v);
-    printf("    Account information:\n    ACL information:\n");
+    printf("    Account information:\n");
+    json_array_foreach(json_object_get(t, "accounts"), i, v)
+        printf("        %s%s\n", str(v, "user"),
+               json_is_true(json_object_get(v, "outgoing")) ? " (outgoing)" : "");
+    printf("    ACL information:\n");
     json_array_foreach(json_object_get(t, "addresses"), i, v)
         printf("        %s\n", json_string_value(v));
     json_array_foreach(json_object_get(t, "initiators"), i, v)
@@ -282,6 +286,17 @@ print_counters(json_t *data)
         printf("%s %lld\n", name, (long long)json_integer_value(v));
 }
 
+/* tgt lists the newest first. */
+static void
+print_accounts(const json_t *data)
+{
+    const json_t *all = json_object_get(data, "accounts");
+    if (json_array_size(all))
+        printf("Account list:\n");
+    for (size_t i = json_array_size(all); i-- > 0;)
+        printf("    %s\n", json_string_value(json_array_get(all, i)));
+}
+
 static void
 print_lld(const json_t *data)
 {
@@ -311,6 +326,8 @@ adm_print(const char *mode, const char *op, bool one, json_t *data)
         print_counters(data);
     else if (strcmp(mode, "target") == 0 && show)
         print_targets(data, one);
+    else if (strcmp(mode, "account") == 0)
+        print_accounts(data);
     else if (strcmp(mode, "lld") == 0)
         print_lld(data);
     else if (strcmp(mode, "portal") == 0)

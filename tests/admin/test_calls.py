@@ -289,8 +289,6 @@ def test_system(settings):
         assert "login_ok " in call(d, "--op stat --mode sys")
         assert "        Target 1: %s\n" % NAME in call(d, "--op show --mode lld")
         assert call(d, "--op show --mode account") == ""
-        call(d, "--op new --mode account --user u --password p", 22)
-        call(d, "--op bind --mode account --tid 1 --user u", 22)
 
 
 def test_wrong_words(settings):
