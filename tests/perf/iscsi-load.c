@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -306,9 +307,38 @@ load_done(struct io *io, const struct outcome *r)
         if (w->phase == PH_TIMED && w->now >= w->t_from && w->now < w->t_to)
             count(w, io);
     }
+    if (o.think_ns && w->phase == PH_TIMED) {
+        io->due = w->now + o.think_ns;
+        io->next_free = NULL;
+        *w->think_end = io;
+        w->think_end = &io->next_free;
+        return;
+    }
     give_back(io);
     if (!w->stop)
         next(s, w->now);
+}
+
+/* Commands that have waited for --think make place for the next ones; tells how long until the
+ * first of the others is due, at most a second. */
+static uint64_t
+think(struct worker *w)
+{
+    uint64_t now = w->think ? now_ns() : 0;
+
+    while (w->think && w->think->due <= now) {
+        struct io *io = w->think;
+        struct session *s = io->s;
+        w->think = io->next_free;
+        if (!w->think)
+            w->think_end = &w->think;
+        give_back(io);
+        next(s, now);
+    }
+    for (unsigned k = 0; now && k < w->n; k++)
+        if (!w->ss[k].dead && o.engine->flush(&w->ss[k]))
+            load_dead(&w->ss[k], "lost");
+    return w->think && w->think->due - now < 1000000000u ? w->think->due - now : 1000000000u;
 }
 
 /* Waits for answers: by poll, or in the receive itself where there is but one socket to wait for.
@@ -317,7 +347,10 @@ static bool
 turn(struct worker *w)
 {
     const struct engine *e = o.engine;
-    bool any = false, wait = e->can_wait && w->n == 1;
+    uint64_t ns = think(w);
+    struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+                          .tv_nsec = (long)(ns % 1000000000u)};
+    bool any = false, wait = e->can_wait && w->n == 1 && !w->think;
 
     for (unsigned k = 0; k < w->n; k++) {
         struct session *s = &w->ss[k];
@@ -331,7 +364,7 @@ turn(struct worker *w)
     wait &= w->pfds[0].events == POLLIN;
     if (wait)
         w->pfds[0].revents = POLLIN;
-    else if (poll(w->pfds, w->n, 1000) < 0)
+    else if (ppoll(w->pfds, w->n, &ts, NULL) < 0)
         return errno == EINTR;
     for (unsigned k = 0; k < w->n; k++) {
         struct session *s = &w->ss[k];
@@ -350,13 +383,14 @@ pump(struct worker *w)
     uint64_t last = now_ns();
 
     w->now = last;
+    w->think_end = &w->think;
     for (unsigned k = 0; k < w->n; k++) {
         while (next(&w->ss[k], last))
             ;
         if (!w->ss[k].dead && o.engine->flush(&w->ss[k]))
             load_dead(&w->ss[k], "lost");
     }
-    while (w->inflight) {
+    while (w->inflight || w->think) {
         uint64_t before = w->all_ops + w->retries + w->errors;
         if (!turn(w))
             return;
@@ -442,6 +476,7 @@ usage(void)
           "  -d, --digest         CRC32C header digests\n"
           "  -D, --data-digest    CRC32C data digests (raw only)\n"
           "  -e, --engine E       libiscsi or raw: the initiator (libiscsi)\n"
+          "      --think US       wait so long between an answer and the next command (0)\n"
           "  -i, --initiator IQN  initiator name\n"
           "  -k, --stall SECS     give up after this long without an answer (15)\n"
           "      --seed N         random seed (1)\n",
@@ -528,6 +563,9 @@ option(int c)
     case 'k':
         o.stall_s = number_arg(optarg);
         break;
+    case 1001:
+        o.think_ns = 1000ull * number_arg(optarg);
+        break;
     case 1000:
         o.seed = strtoull(optarg, NULL, 0);
         break;
@@ -539,16 +577,16 @@ option(int c)
 static void
 arguments(int argc, char **argv)
 {
-    static const struct option lo[] = {{"bs", 1, 0, 'b'},        {"qd", 1, 0, 'q'},
-                                       {"sessions", 1, 0, 's'},  {"threads", 1, 0, 'T'},
-                                       {"read", 1, 0, 'r'},      {"pattern", 1, 0, 'p'},
-                                       {"time", 1, 0, 't'},      {"warmup", 1, 0, 'w'},
-                                       {"span", 1, 0, 'S'},      {"verify", 0, 0, 'v'},
-                                       {"fill", 0, 0, 'f'},      {"fua", 0, 0, 'F'},
-                                       {"digest", 0, 0, 'd'},    {"data-digest", 0, 0, 'D'},
-                                       {"engine", 1, 0, 'e'},    {"batch", 1, 0, 'B'},
-                                       {"initiator", 1, 0, 'i'}, {"stall", 1, 0, 'k'},
-                                       {"seed", 1, 0, 1000},     {0, 0, 0, 0}};
+    static const struct option lo[] = {{"bs", 1, 0, 'b'},       {"qd", 1, 0, 'q'},
+                                       {"sessions", 1, 0, 's'}, {"threads", 1, 0, 'T'},
+                                       {"read", 1, 0, 'r'},     {"pattern", 1, 0, 'p'},
+                                       {"time", 1, 0, 't'},     {"warmup", 1, 0, 'w'},
+                                       {"span", 1, 0, 'S'},     {"verify", 0, 0, 'v'},
+                                       {"fill", 0, 0, 'f'},     {"fua", 0, 0, 'F'},
+                                       {"digest", 0, 0, 'd'},   {"data-digest", 0, 0, 'D'},
+                                       {"engine", 1, 0, 'e'},   {"initiator", 1, 0, 'i'},
+                                       {"stall", 1, 0, 'k'},    {"seed", 1, 0, 1000},
+                                       {"think", 1, 0, 1001},   {0, 0, 0, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "b:q:s:T:r:p:t:w:S:vfFdDe:i:k:", lo, NULL)) != -1)
         option(c);
@@ -709,6 +747,7 @@ int
 main(int argc, char **argv)
 {
     arguments(argc, argv);
+    prctl(PR_SET_TIMERSLACK, 1ul); /* --think is as exact as the machine allows */
     struct session *ss = calloc(o.sessions, sizeof *ss);
     struct worker *ws = calloc(o.threads, sizeof *ws);
     struct pollfd *pf = calloc(o.sessions, sizeof *pf);

@@ -27,6 +27,7 @@ struct io {
     unsigned char *buf; /* o.bs bytes */
     struct iovec vec;   /* all of buf; libiscsi keeps a pointer to it */
     struct io *next_free;
+    uint64_t due; /* --think: when its place is free again */
     /* of the raw engine */
     uint32_t itt, len;     /* Initiator Task Tag; Expected Data Transfer Length */
     uint32_t got, data_sn; /* Data-In received so far; DataSN expected next */
@@ -56,10 +57,11 @@ struct worker {
     unsigned n;
     unsigned inflight;
     enum phase phase;
-    uint64_t now;           /* of this turn: taken when an answer has come */
-    uint64_t slot0, nslots; /* slots this worker may touch */
-    uint64_t cursor;        /* fill and read-back position */
-    uint32_t *gen;          /* acknowledged generation of each own slot */
+    uint64_t now;                  /* of this turn: taken when an answer has come */
+    struct io *think, **think_end; /* ended, and waiting for --think; first due first */
+    uint64_t slot0, nslots;        /* slots this worker may touch */
+    uint64_t cursor;               /* fill and read-back position */
+    uint32_t *gen;                 /* acknowledged generation of each own slot */
     uint8_t *busy;
     uint64_t rng;
     uint64_t t_from, t_to; /* measured window */
@@ -113,7 +115,7 @@ struct options {
     unsigned read_pct;
     bool random, verify, fill, fua;
     double secs, warm;
-    uint64_t seed;
+    uint64_t seed, think_ns;
     bool header_digest, data_digest;
     unsigned stall_s;
 };
