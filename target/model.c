@@ -289,7 +289,8 @@ make_node(struct model_target *t, char *err, size_t errsize)
     memcpy(n->alias, t->alias, sizeof n->alias);
     n->binds = xcalloc(t->nbinds + 1, sizeof *n->binds);
     n->nbinds = t->nbinds;
-    memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
+    if (t->nbinds != 0)
+        memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
     n->offline = t->offline || model.offline;
     n->nop_interval_s = t->nop_interval_s;
     n->nop_count = t->nop_count;

@@ -32,3 +32,5 @@ UNIT_TESTS += tests/unit/test-isns-dd
 tests_unit_test_isns_dd_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-chap
 tests_unit_test_chap_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-account
+tests_unit_test_account_LDADD = $(UNIT_LIBS)
