@@ -5,6 +5,8 @@
 
 #include <poll.h>
 
+#include "target/account.h"
+#include "target/keys.h"
 #include "tgt_fake.h"
 
 static struct tf f; /* f.w: main's worker, without sessions */
@@ -253,19 +255,25 @@ login_text(const struct peer *p, char *text, size_t size)
     return n;
 }
 
+static void
+login_step(struct peer *p, uint8_t flags, const char *text, size_t len)
+{
+    uint8_t bhs[BHS_LEN];
+    p->cmd_sn = 10;
+    peer_bhs(p, bhs, OPC_LOGIN_REQ, true, flags);
+    bhs[8] = 0x80;
+    bhs[13] = p->isid;
+    put_be16(bhs + 14, p->tsih);
+    put_be32(bhs + 20, (uint32_t)p->cid << 16);
+    peer_send(p, bhs, text, (uint32_t)len);
+}
+
 /* Sends a login in one step; the answer's status comes by login_answer. */
 static void
 login_send(struct peer *p)
 {
     char text[600];
-    uint8_t bhs[BHS_LEN];
-    p->cmd_sn = 10;
-    peer_bhs(p, bhs, OPC_LOGIN_REQ, true, 0x87);
-    bhs[8] = 0x80;
-    bhs[13] = p->isid;
-    put_be16(bhs + 14, p->tsih);
-    put_be32(bhs + 20, (uint32_t)p->cid << 16);
-    peer_send(p, bhs, text, (uint32_t)login_text(p, text, sizeof text));
+    login_step(p, 0x87, text, login_text(p, text, sizeof text));
 }
 
 static uint16_t
@@ -639,6 +647,36 @@ test_node_changes(void)
     close_all();
 }
 
+/* A login that began before CHAP was demanded does not end without it, and what it would have taken
+ * the place of goes on; sessions that stand stay. */
+static void
+test_accounts_change(void)
+{
+    struct peer a = {.target = TARGET}, b = {.target = TARGET, .initiator = NULL};
+    char text[600], err[100];
+    open_all(NULL);
+    CU_ASSERT_EQUAL(peer_login(&a, 0), LS_OK);
+    b.initiator = a.initiator;
+    peer_connect(&b, 1);
+    login_step(&b, 0x04, text, login_text(&b, text, sizeof text)); /* no T: not yet */
+    free(peer_expect(&b, OPC_LOGIN_RSP));
+    struct secret *secret = secret_new("sixteen bytes...", 16);
+    struct account *acc = account_new("user", secret, NULL, err, sizeof err);
+    struct tgt_node *n = new_node(32);
+    n->accounts = account_set_new(&acc, 1, NULL, CHAP_ALG_ALL, false);
+    publish(n);
+    login_step(&b, 0x87, NULL, 0);
+    CU_ASSERT_EQUAL(login_answer(&b), LS_AUTH_FAILURE);
+    CU_ASSERT_TRUE(is_closed(&b));
+    CU_ASSERT_TRUE(ping(&a));
+    node_put(n);
+    account_put(acc);
+    secret_put(secret);
+    close(a.fd);
+    close(b.fd);
+    close_all();
+}
+
 static void
 test_pings(void)
 {
@@ -770,6 +808,7 @@ main(void)
         {"discovery session", test_discovery},
         {"orphans", test_orphans},
         {"node changes", test_node_changes},
+        {"accounts change during a login", test_accounts_change},
         {"pings", test_pings},
         {"login deadline", test_login_deadline},
         {"shutdown", test_shutdown},
