@@ -14,7 +14,7 @@
 #include "base/guard.h"
 
 #define CHUNK_SHIFT 19 /* 512 KiB: some 20 us to map */
-#define IDLE_LOOKS  2u /* probes that found it unused */
+#define IDLE_LOOKS  20u /* probes that found it unused: a minute. Mapping anew is dear in some VMs */
 #define CACHED_MAX  4096u /* chunks of a file on a disk that are mapped at once: 2 GiB */
 #define PAGE        4096u
 
