@@ -12,6 +12,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -52,6 +53,22 @@ failed(struct auth *a, const char *why)
     return AUTH_FAILED;
 }
 
+/* One of the list's numbers, which may be written in hexadecimal, too (6.1): its bit, or 0. */
+static uint32_t
+algorithm(const char *item, size_t len)
+{
+    char text[24];
+    uint64_t n = 0;
+    if (len >= sizeof text)
+        return 0;
+    memcpy(text, item, len);
+    text[len] = '\0';
+    if (!keys_number(text, &n))
+        return 0;
+    (void)snprintf(text, sizeof text, "%" PRIu64, n);
+    return keys_word(keys_def(KEY_CHAP_A), text, strlen(text));
+}
+
 /* The first algorithm of the initiator's list that may be used here (12.1.3). */
 static bool
 choose(struct chap *ch, const struct account_set *set, const char *list)
@@ -59,7 +76,7 @@ choose(struct chap *ch, const struct account_set *set, const char *list)
     const struct key_def *d = keys_def(KEY_CHAP_A);
     for (const char *p = list;; p++) {
         size_t len = strcspn(p, ",");
-        uint32_t bit = keys_word(d, p, len);
+        uint32_t bit = algorithm(p, len);
         uint32_t computed = bit == CHAP_ALG_SHA256 && set->sha1_7 ? CHAP_ALG_SHA1 : bit;
         if ((bit & set->algs) && (computed & chap_algs_here())) {
             for (const struct key_word *w = d->words; w->name != NULL; w++)
