@@ -48,15 +48,18 @@ def sn_add(a, n=1):
 
 
 class Conn:
-    """One TCP connection.  `hdigest`/`ddigest` say whether digests are on the wire now."""
+    """One TCP connection.  `hdigest`/`ddigest` say whether digests are on the wire now; `source`:
+    the address to come from."""
 
-    def __init__(self, addr, timeout=None, rcvbuf=None):
+    def __init__(self, addr, timeout=None, rcvbuf=None, source=None):
         self.timeout = timeout or TIMEOUT
         fam = socket.AF_INET6 if ":" in addr[0] else socket.AF_INET
         self.sock = socket.socket(fam, socket.SOCK_STREAM)
         if rcvbuf:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
         self.sock.settimeout(self.timeout)
+        if source:
+            self.sock.bind((source, 0))
         self.sock.connect(addr)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buf = b""
@@ -409,11 +412,11 @@ class Session:
 
     def __init__(self, addr, target=None, initiator="iqn.2026-11.com.example:wire", isid=None,
                  tsih=0, cid=0, cmd_sn=1, discovery=False, rcvbuf=None, window=None, timeout=None,
-                 **keys):
+                 source=None, **keys):
         self.addr, self.target, self.initiator = addr, target, initiator
         self.isid = isid or fresh_isid()
         self.tsih, self.cid, self.discovery = tsih, cid, discovery
-        self.conn = Conn(addr, rcvbuf=rcvbuf, timeout=timeout)
+        self.conn = Conn(addr, rcvbuf=rcvbuf, timeout=timeout, source=source)
         self.win = window or Window(cmd_sn)
         self.exp_stat_sn = None     # next expected from the target
         self.ack_stat_sn = None     # override of ExpStatSN in requests

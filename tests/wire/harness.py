@@ -55,11 +55,11 @@ def default_targets():
 class Env:
     """A daemon and how to reach it."""
 
-    def __init__(self, settings, targets=None, digests=(False, False), peer=None):
+    def __init__(self, settings, targets=None, digests=(False, False), peer=None, head=()):
         self.set, self.digests, self.peer = settings, digests, peer
         make = Tgtd if peer == "tgt" else Daemon
         self.lun0 = 1 if peer == "tgt" else 0
-        self.d = make(targets() if targets else default_targets(), settings)
+        self.d = make(targets() if targets else default_targets(), settings, head=head)
         self.stores_data = settings.backend != "null"
         self.open = []
 
