@@ -28,7 +28,9 @@ endif
 
 # Suites that ./check runs (tests/run-all) and what they need.
 EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/conformance/expected-fails tests/initiator/build-vm \
-	tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh tests/initiator/qemu \
+	tests/initiator/boot tests/initiator/bootdisk.py tests/initiator/bootmenu.py \
+	tests/initiator/chap tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh \
+	tests/initiator/qemu \
 	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
 	tests/powerloss/kill9 tests/powerloss/run
 include tests/perf/local.mk
