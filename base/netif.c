@@ -30,6 +30,22 @@ static struct {
     struct worker_timer bell;
 } nf = {.fd = -1};
 
+/* Leading one bits of a netmask (the kernel has none with holes); NULL: the address is alone. */
+static unsigned
+mask_bits(const struct sockaddr *mask, sa_family_t family)
+{
+    unsigned bits = 0, max = family == AF_INET6 ? 128 : 32;
+    if (mask == NULL)
+        return max;
+    const uint8_t *m =
+        family == AF_INET6
+            ? ((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr.s6_addr
+            : (const uint8_t *)&((const struct sockaddr_in *)(const void *)mask)->sin_addr;
+    while (bits < max && (m[bits / 8] & (0x80u >> bits % 8)))
+        bits++;
+    return bits;
+}
+
 unsigned
 netif_addrs(const char *name, void (*cb)(const struct netif_addr *a, void *arg), void *arg)
 {
@@ -53,6 +69,7 @@ netif_addrs(const char *name, void (*cb)(const struct netif_addr *a, void *arg),
             continue;
         memcpy(&a.addr, i->ifa_addr,
                family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+        a.bits = mask_bits(i->ifa_netmask, family);
         n++;
         cb(&a, arg);
     }

@@ -16,6 +16,7 @@
 struct netif_addr {
     char name[IF_NAMESIZE];
     struct sockaddr_storage addr; /* AF_INET or AF_INET6, port 0; scope id of link-local ones */
+    unsigned bits;                /* of its subnet: 0..32 or 0..128 */
 };
 
 /* cb for each address of the interface that is up and called `name` (NULL: of all that are up), in

@@ -6,7 +6,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/registry.c target/reject.c target/rx.c target/sess.c target/sess_establish.c \
 	target/sess_shutdown.c target/task.c target/tmf.c \
 	target/tx.c target/xp_plain.c \
-	target/account.c target/account.h target/account_model.c target/acl.c \
+	target/account.c target/account.h target/account_model.c target/acl.c target/acl_files.c target/acl_list.c target/acl_priv.h \
 	target/admin_account.c target/chap.c target/chap.h target/chap_alg.c target/chap_slow.c \
 	target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
 	target/text.c target/isns_dd.c target/isns_dd.h \

@@ -74,17 +74,44 @@ int name_normalise(const char *in, size_t len, char *out, const char **why);
  * for, where strictness would only lock out old installations. */
 int name_fold(const char *in, size_t len, char *out, const char **why);
 
-struct acl; /* immutable, counted */
-/* addrs: NULL-terminated "ALL", "10.0.0.0/8", "::1/128", "192.168.1.7"...; names: exact or with
- * * and ?.  Both given: both must match.  Neither: nobody.  NULL and a message on bad input;
- * warn (may be NULL) receives a warning such as host bits set. */
+struct acl;       /* immutable, counted */
+struct acl_files; /* the rules of IET's access files (acl_files.c); main's */
+enum acl_file { ACL_INITIATORS_ALLOW, ACL_INITIATORS_DENY, ACL_TARGETS_ALLOW, ACL_FILES };
+
+/* What a target's access list is made of; lists end with NULL, NULL is an empty one. */
+struct acl_rules {
+    const char *const *addrs; /* "ALL", "10.0.0.0/8", "::1/128", "192.168.1.7", "iface:eth0" */
+    const char *const *names; /* exact, or with *, ? and [..] */
+    const char *const *local; /* as addrs: which of the host's own addresses the target is at */
+    const struct acl_files *files; /* or NULL; `target` is the normalised name to look up */
+    const char *target;
+};
+/* addrs and names both given: both must match. Neither (and no files): nobody. NULL and a message
+ * on bad input; warn (may be NULL) receives a warning such as host bits set. An interface stands
+ * for the subnets that it has now. */
+struct acl *acl_make(const struct acl_rules *r, char *err, size_t errsize, char *warn,
+                     size_t warnsize);
 struct acl *acl_new(const char *const *addrs, const char *const *names, char *err, size_t errsize,
                     char *warn, size_t warnsize);
 struct acl *acl_get(struct acl *a);
 void acl_put(struct acl *a);
+/* May this initiator (its name folded) log in? NULL lists admit nobody. Any thread. */
 bool acl_admits(const struct acl *a, const struct sockaddr *peer, const char *initiator_name);
 /* By the names alone. */
 bool acl_admits_name(const struct acl *a, const char *initiator_name);
+/* Is the target there at all, for who came to this address of ours? Any thread. */
+bool acl_is_at(const struct acl *a, const struct sockaddr *local);
+bool acl_is_iface(const char *text); /* an address rule that names an interface */
+
+/* open: what holds when neither initiators.allow nor initiators.deny exists: IET 1.4.19 admits
+ * nobody, 0.4 and 1.4.20 everybody. */
+struct acl_files *acl_files_new(bool open);
+void acl_files_free(struct acl_files *f); /* access lists made of it stay whole */
+/* The file exists, if only without a line. */
+void acl_files_exists(struct acl_files *f, enum acl_file which);
+/* One line: "ALL" or a target's name, and what follows it. 0, or -EINVAL and why. */
+int acl_files_add(struct acl_files *f, enum acl_file which, const char *target, const char *entries,
+                  char *err, size_t errsize, char *warn, size_t warnsize);
 
 /* --- text keys (keys.c): one row each --------------------------------------------------------- */
 

@@ -156,6 +156,78 @@ test_names(void)
     CU_ASSERT(!admits(NULL, "iqn.*.example:*2", "10.0.0.1", x));
 }
 
+/* A set, a range, a negation, ] and - as members; ? is one character, not one byte. */
+static void
+test_sets(void)
+{
+    static const char x[] = "iqn.2001-04.com.example:host1";
+    static const char u[] = "iqn.2001-04.com.example:h\xc3\xa9";
+    CU_ASSERT(admits(NULL, "*:host[0-9]", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "*:host[21]", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "*:HOST[A-Z1]", "10.0.0.1", x));
+    CU_ASSERT(!admits(NULL, "*:host[2-9]", "10.0.0.1", x));
+    CU_ASSERT(!admits(NULL, "*:host[!1]", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "*:host[!2-9]", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "*:host[^02-9]", "10.0.0.1", x));
+    CU_ASSERT(!admits(NULL, "*:host[0-9][0-9]", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "iqn.[12]*[e]:h*[t]?", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "iqn.2001[]-]04.*", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "iqn.2001[x-]04.*", "10.0.0.1", x));
+    CU_ASSERT(admits(NULL, "*:h?", "10.0.0.1", u));
+    CU_ASSERT(!admits(NULL, "*:h??", "10.0.0.1", u));
+    CU_ASSERT(admits(NULL, "*:h\xc3\xa9", "10.0.0.1", u));
+    CU_ASSERT(!admits(NULL, "*:h\xc3\xaa", "10.0.0.1", u));
+    CU_ASSERT_PTR_NULL(make(NULL, "*:host[12"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err, "]"));
+    CU_ASSERT_PTR_NULL(make(NULL, "*:host[]"));
+}
+
+/* The loopback interface is everywhere and has 127.0.0.1/8. */
+static void
+test_interface(void)
+{
+    CU_ASSERT(addr_admits("iface:lo", "127.0.0.1"));
+    CU_ASSERT(addr_admits("IFACE:lo", "127.255.3.4"));
+    CU_ASSERT(addr_admits("iface:lo", "::ffff:127.0.0.1"));
+    CU_ASSERT(!addr_admits("iface:lo", "126.0.0.1"));
+    CU_ASSERT_STRING_EQUAL(warn, "");
+    CU_ASSERT(!addr_admits("iface:no-such-iface", "127.0.0.1"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(warn, "iface:no-such-iface"));
+    CU_ASSERT_PTR_NULL(make("iface:", NULL));
+    CU_ASSERT_PTR_NULL(make("iface:a/b", NULL));
+    CU_ASSERT_PTR_NULL(make("iface:sixteen-letters!", NULL));
+    CU_ASSERT(acl_is_iface("iface:eth0"));
+    CU_ASSERT_FALSE(acl_is_iface("10.0.0.1"));
+}
+
+static bool
+is_at(const char *rule, const char *local)
+{
+    const char *const all[] = {"ALL", NULL}, *const locals[] = {rule, NULL};
+    const struct acl_rules r = {.addrs = all, .local = rule ? locals : NULL};
+    struct acl *a = acl_make(&r, err, sizeof err, warn, sizeof warn);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+    struct sockaddr_storage sa = peer(local);
+    bool yes = acl_is_at(a, (struct sockaddr *)&sa);
+    acl_put(a);
+    return yes;
+}
+
+static void
+test_local(void)
+{
+    CU_ASSERT(is_at(NULL, "192.0.2.1"));
+    CU_ASSERT(is_at("ALL", "192.0.2.1"));
+    CU_ASSERT(is_at("192.0.2.1", "192.0.2.1"));
+    CU_ASSERT(is_at("192.0.2.1", "::ffff:192.0.2.1"));
+    CU_ASSERT(!is_at("192.0.2.1", "192.0.2.2"));
+    CU_ASSERT(is_at("2001:db8::/64", "2001:db8::7"));
+    CU_ASSERT(!is_at("2001:db8::/64", "192.0.2.1"));
+    CU_ASSERT(is_at("iface:lo", "127.0.0.1"));
+    struct sockaddr_storage sa = peer("192.0.2.1");
+    CU_ASSERT_FALSE(acl_is_at(NULL, (struct sockaddr *)&sa));
+}
+
 static void
 test_both_must_match(void)
 {
@@ -185,6 +257,9 @@ main(void)
         {"refused text", test_refused_text},
         {"host bits", test_host_bits_warn},
         {"names", test_names},
+        {"sets", test_sets},
+        {"interface", test_interface},
+        {"local addresses", test_local},
         {"both", test_both_must_match},
         {"nobody", test_nobody},
     };

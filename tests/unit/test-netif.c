@@ -32,7 +32,7 @@ note(const struct netif_addr *a, void *arg)
             : &((const struct sockaddr_in6 *)(const void *)&a->addr)->sin6_addr;
     (void)arg;
     (void)inet_ntop(a->addr.ss_family, p, text, sizeof text);
-    (void)snprintf(one, sizeof one, "%s=%s ", a->name, text);
+    (void)snprintf(one, sizeof one, "%s=%s/%u ", a->name, text, a->bits);
     (void)strncat(seen, one, sizeof seen - strlen(seen) - 1);
 }
 
@@ -93,14 +93,14 @@ test_addresses(void)
     CU_ASSERT_EQUAL(look("evt0"), 0); /* it is down */
     CU_ASSERT_FATAL(run("ip link set evt0 up"));
     CU_ASSERT(look("evt0") >= 1);
-    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.1 "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.1/24 "));
     CU_ASSERT_FATAL(run("ip addr add 198.51.100.1/24 dev evt0 label evt0:x"));
     (void)look("evt0"); /* a label does not make another interface */
-    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=198.51.100.1 "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=198.51.100.1/24 "));
     CU_ASSERT_FATAL(run("ip addr add 127.0.0.1/8 dev lo && ip link set lo up"));
     (void)look(NULL);
-    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "lo=127.0.0.1 "));
-    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.1 "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "lo=127.0.0.1/8 "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.1/24 "));
     (void)look("lo");
     CU_ASSERT_PTR_NULL(strstr(seen, "evt0"));
 }
@@ -122,7 +122,7 @@ test_bell(void)
     wait_bell();
     CU_ASSERT_EQUAL(bells, 1); /* a burst rings once; the stopped one not at all */
     (void)look("evt0");
-    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.2 "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(seen, "evt0=192.0.2.2/24 "));
     bells = 0;
     CU_ASSERT_FATAL(run("ip link del evt0"));
     wait_bell();
