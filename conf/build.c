@@ -269,12 +269,12 @@ static void
 target_access(struct builder *b, struct conf_target *t, const struct raw_node *n)
 {
     char err[512] = "", warn[512] = "";
-    bool addr = strcmp(n->name, "initiator-address") == 0;
+    bool name = strcmp(n->name, "initiator-name") == 0;
     int rc = 0;
 
-    if (addr && b->ck->address)
+    if (!name && b->ck->address)
         rc = b->ck->address(n->value, err, sizeof err, warn, sizeof warn, b->ck->arg);
-    else if (!addr && b->ck->initiator)
+    else if (name && b->ck->initiator)
         rc = b->ck->initiator(n->value, err, sizeof err, b->ck->arg);
     if (rc < 0) {
         conf_report_add(b->r, true, &n->vpos, "%s: %s", n->name, err);
@@ -282,10 +282,12 @@ target_access(struct builder *b, struct conf_target *t, const struct raw_node *n
     }
     if (*warn)
         conf_report_add(b->r, false, &n->vpos, "%s: %s", n->name, warn);
-    if (addr)
-        add_kv(&t->addrs, &t->naddrs, n);
-    else
+    if (name)
         add_kv(&t->names, &t->nnames, n);
+    else if (strcmp(n->name, "local-address") == 0)
+        add_kv(&t->locals, &t->nlocals, n);
+    else
+        add_kv(&t->addrs, &t->naddrs, n);
 }
 
 /* Directives that name an account. False: it is none. */

@@ -83,6 +83,7 @@ conf_free(struct conf *c)
         free(t->luns);
         free(t->keys);
         free(t->addrs);
+        free(t->locals);
         free(t->names);
         conf_accounts_fini(&t->accounts);
         free(t->binds);

@@ -77,13 +77,13 @@ struct conf_target {
     char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
     unsigned tid;                 /* > 0, unique */
     const char *alias;            /* or NULL */
-    bool offline;
+    bool offline, hidden;
     unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
     unsigned max_cmds;                  /* CONF_UNSET: default */
     struct conf_kv *keys;
     unsigned nkeys;
-    struct conf_kv *addrs, *names; /* initiator-address, initiator-name: value and position */
-    unsigned naddrs, nnames;
+    struct conf_kv *addrs, *names, *locals; /* initiator-address, initiator-name, local-address */
+    unsigned naddrs, nnames, nlocals;
     struct conf_accounts accounts;
     unsigned chap_algs; /* bit 0: MD5 (5), 1: SHA-1 (6), 2: SHA-256 (7), 3: SHA3-256 (8) */
     unsigned chap_sha1_7; /* both: CONF_UNSET: the daemon's */
@@ -112,7 +112,8 @@ struct conf {
     unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
     unsigned affine;  /* 0 spread, 1 affine */
     unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
-    const char *state_dir; /* or NULL */
+    unsigned discovery_filter; /* 0 name, 1 portal, 2 all */
+    const char *state_dir;     /* or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */
     unsigned chap_algs, chap_sha1_7, login_delay_ms;
@@ -129,7 +130,7 @@ struct conf_checks {
     int (*key)(const char *name, const char *value, char *err, size_t errsize, void *arg);
     /* A target name: 0 and its normal form in out (CONF_NAME_MAX + 1 bytes); -EINVAL and why. */
     int (*target_name)(const char *name, char *out, char *err, size_t errsize, void *arg);
-    /* initiator-address, initiator-name: 0, perhaps with a warning; -EINVAL and why. */
+    /* initiator-address and local-address, initiator-name: 0, perhaps with a warning; -EINVAL and why. */
     int (*address)(const char *text, char *err, size_t errsize, char *warn, size_t warnsize,
                    void *arg);
     int (*initiator)(const char *text, char *err, size_t errsize, void *arg);

@@ -187,6 +187,35 @@ set_flag(void *obj, const struct directive *d, const char *value, struct setter_
 }
 
 static int
+set_discovery_filter(void *obj, const struct directive *d, const char *value,
+                     struct setter_out *out)
+{
+    static const char *const words[] = {"name", "portal", "all"};
+    unsigned *filter = (unsigned *)(void *)((char *)obj + d->off);
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcasecmp(value, words[i]) == 0) {
+            *filter = i;
+            return 0;
+        }
+    }
+    snprintf(out->err, out->errsize, "discovery-filter wants name, portal or all, not \"%s\"",
+             value);
+    return -EINVAL;
+}
+
+static int
+set_discoverable(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    bool *hidden = (bool *)((char *)obj + d->off), yes;
+    if (conf_parse_bool(value, &yes) < 0) {
+        snprintf(out->err, out->errsize, "discoverable wants yes or no, not \"%s\"", value);
+        return -EINVAL;
+    }
+    *hidden = !yes;
+    return 0;
+}
+
+static int
 set_driver(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
     (void)obj;
@@ -451,6 +480,7 @@ static const struct directive table[] = {
     {"busy-poll", SC_GLOBAL, set_uint, G(busy_poll_us), 0, 1000, false, NULL},
     {"placement", SC_GLOBAL, set_placement, G(affine), 0, 0, false, NULL},
     {"state-dir", SC_GLOBAL, set_state_dir, G(state_dir), 0, 4000, false, NULL},
+    {"discovery-filter", SC_GLOBAL, set_discovery_filter, G(discovery_filter), 0, 0, false, NULL},
     {"login-timeout", SC_GLOBAL, set_uint, G(login_timeout_s), 1, 3600, false, NULL},
     {"max-half-open", SC_GLOBAL, set_uint, G(max_half_open), 1, 65536, false, NULL},
     {"max-sessions", SC_GLOBAL, set_uint, G(max_sessions), 1, 65535, false, NULL},
@@ -476,6 +506,8 @@ static const struct directive table[] = {
     {"portal-group", SC_TARGET, NULL, 0, 0, 65535, true, NULL},
     {"initiator-address", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"initiator-name", SC_TARGET, NULL, 0, 0, 0, true, NULL},
+    {"local-address", SC_TARGET, NULL, 0, 0, 0, true, NULL},
+    {"discoverable", SC_TARGET, set_discoverable, T(hidden), 0, 0, false, NULL},
     {"controller_tid", SC_TARGET, set_uint, T(tid), 1, 65535, false, NULL},
     {"alias", SC_TARGET, set_ref, T(alias), 0, 255, false, NULL},
     {"state", SC_TARGET, set_state, T(offline), 0, 0, false, NULL},

@@ -92,12 +92,12 @@ admin_target_delete(struct admin_req *r)
 /* --- show ------------------------------------------------------------------------------------ */
 
 static json_t *
-rules_json(const struct model_target *t, bool names)
+rules_json(const struct model_target *t, enum model_rule_kind kind)
 {
     json_t *a = json_array();
     list_each(it, &t->rules) {
         const struct model_rule *rule = container_of(it, struct model_rule, link);
-        if (rule->is_name == names)
+        if (rule->kind == kind)
             json_array_append_new(a, json_string(rule->text));
     }
     return a;
@@ -135,8 +135,10 @@ target_json(const struct model_target *t, json_t *sessions)
     json_object_set_new(o, "nop_set", json_boolean(t->nop_interval_s != 0xffffffffu));
     json_object_set_new(o, "MaxQueueCmd", json_integer(t->max_cmds));
     json_object_set_new(o, "keys", keys_json(t));
-    json_object_set_new(o, "addresses", rules_json(t, false));
-    json_object_set_new(o, "initiators", rules_json(t, true));
+    json_object_set_new(o, "addresses", rules_json(t, RULE_ADDRESS));
+    json_object_set_new(o, "initiators", rules_json(t, RULE_NAME));
+    json_object_set_new(o, "local_addresses", rules_json(t, RULE_LOCAL));
+    json_object_set_new(o, "discoverable", json_boolean(!t->hidden));
     json_object_set_new(o, "accounts", admin_account_list(&t->auth));
     json_object_set_new(o, "portals", admin_portal_binds(t));
     list_each(it, &t->luns)
@@ -176,7 +178,7 @@ admin_target_show(struct admin_req *r)
 /* What `update` may change, kept together so that all of it or nothing is taken. */
 struct target_change {
     struct key_values keys;
-    bool offline;
+    bool offline, hidden;
     unsigned nop_interval_s, nop_count, max_cmds;
     char alias[256];
 };
@@ -205,6 +207,11 @@ change_one(struct target_change *c, const char *name, const char *value, char *e
         ok = strcasecmp(value, "offline") == 0 || strcasecmp(value, "ready") == 0;
         c->offline = strcasecmp(value, "offline") == 0;
         snprintf(err, errsize, "state wants offline or ready");
+    } else if (strcmp(name, "discoverable") == 0) {
+        bool yes = strcasecmp(value, "yes") == 0 || strcasecmp(value, "on") == 0;
+        ok = yes || strcasecmp(value, "no") == 0 || strcasecmp(value, "off") == 0;
+        c->hidden = !yes;
+        snprintf(err, errsize, "discoverable wants yes or no");
     } else if (strcmp(name, "nop_interval") == 0) {
         ok = number(value, 0, 3600, &c->nop_interval_s);
         snprintf(err, errsize, "nop_interval wants seconds from 0 to 3600");
@@ -245,8 +252,12 @@ admin_target_update(struct admin_req *r)
         admin_fail(r, AE_INVALID, "\"params\" wants names and values");
         return;
     }
-    c = (struct target_change){t->keys,      t->offline,  t->nop_interval_s,
-                               t->nop_count, t->max_cmds, ""};
+    c = (struct target_change){.keys = t->keys,
+                               .offline = t->offline,
+                               .hidden = t->hidden,
+                               .nop_interval_s = t->nop_interval_s,
+                               .nop_count = t->nop_count,
+                               .max_cmds = t->max_cmds};
     memcpy(c.alias, t->alias, sizeof c.alias);
     json_object_foreach(params, name, v)
     {
@@ -263,6 +274,7 @@ admin_target_update(struct admin_req *r)
     }
     t->keys = c.keys;
     t->offline = c.offline;
+    t->hidden = c.hidden;
     t->nop_interval_s = c.nop_interval_s;
     t->nop_count = c.nop_count;
     t->max_cmds = c.max_cmds;
@@ -273,47 +285,57 @@ admin_target_update(struct admin_req *r)
 
 /* --- access ---------------------------------------------------------------------------------- */
 
-/* "address" or "initiator"; NULL: answered. */
+/* The one rule that the request names; NULL: answered. */
 static const char *
-rule_arg(struct admin_req *r, bool *is_name)
+rule_arg(struct admin_req *r, enum model_rule_kind *kind)
 {
+    static const char *const names[RULE_KINDS] = {"address", "initiator", "local"};
+    const char *text = NULL;
+    unsigned given = 0;
     bool bad;
-    const char *addr = admin_str(r, "address", &bad), *name;
-    if (bad)
-        return NULL;
-    name = admin_str(r, "initiator", &bad);
-    if (bad)
-        return NULL;
-    if (!addr == !name) {
-        admin_fail(r, AE_INVALID, "either \"address\" or \"initiator\" is necessary");
+
+    for (unsigned k = 0; k < RULE_KINDS; k++) {
+        const char *t = admin_str(r, names[k], &bad);
+        if (bad)
+            return NULL;
+        if (t) {
+            text = t;
+            *kind = (enum model_rule_kind)k;
+            given++;
+        }
+    }
+    if (given != 1) {
+        admin_fail(r, AE_INVALID, "either \"address\", \"initiator\" or \"local\" is necessary");
         return NULL;
     }
-    *is_name = name != NULL;
-    return name ? name : addr;
+    return text;
 }
 
 void
 admin_target_bind(struct admin_req *r)
 {
     const char *text, *one[2] = {NULL, NULL};
-    char err[512] = "";
-    bool is_name;
+    char err[512] = "", warn[256] = "";
+    enum model_rule_kind kind;
 
-    if (!admin_target(r) || admin_portal_bind(r, true) || !(text = rule_arg(r, &is_name)))
+    if (!admin_target(r) || admin_portal_bind(r, true) || !(text = rule_arg(r, &kind)))
         return;
-    if (model_rule_find(r->target, text, is_name)) {
+    if (model_rule_find(r->target, text, kind)) {
         admin_fail(r, AE_RULE_EXISTS, NULL);
         return;
     }
     one[0] = text;
-    struct acl *a = acl_new(is_name ? NULL : one, is_name ? one : NULL, err, sizeof err, NULL, 0);
+    struct acl *a = acl_new(kind == RULE_NAME ? NULL : one, kind == RULE_NAME ? one : NULL, err,
+                            sizeof err, warn, sizeof warn);
     if (!a) {
         admin_fail(r, AE_INVALID, "%s", err);
         return;
     }
     acl_put(a);
-    model_rule_add(r->target, text, is_name);
+    model_rule_add(r->target, text, kind);
     log_event(LL_NOTICE, LA_ADMIN, "bind tid=%u rule=%s", r->tid, LOG_ESC(text));
+    if (*warn)
+        log_event(LL_WARN, LA_ADMIN, "bind-rule why=\"%s\"", LOG_ESC(warn));
     admin_publish(r);
 }
 
@@ -322,11 +344,11 @@ admin_target_unbind(struct admin_req *r)
 {
     struct model_rule *rule;
     const char *text;
-    bool is_name;
+    enum model_rule_kind kind;
 
-    if (!admin_target(r) || admin_portal_bind(r, false) || !(text = rule_arg(r, &is_name)))
+    if (!admin_target(r) || admin_portal_bind(r, false) || !(text = rule_arg(r, &kind)))
         return;
-    rule = model_rule_find(r->target, text, is_name);
+    rule = model_rule_find(r->target, text, kind);
     if (!rule) {
         admin_fail(r, AE_NO_RULE, NULL);
         return;

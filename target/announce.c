@@ -156,6 +156,7 @@ struct shown {
 
 struct shown_list {
     const struct conn *c;
+    const struct acl *acl; /* which addresses the target is at */
     unsigned n;
     struct shown v[RECORD_MAX];
 };
@@ -163,6 +164,8 @@ struct shown_list {
 static void
 add_text(struct shown_list *l, const struct node_portal *p)
 {
+    if (!sockaddr_is_wildcard(&p->addr) && !acl_is_at(l->acl, (const struct sockaddr *)&p->addr))
+        return;
     for (unsigned i = 0; i < l->n; i++) {
         if (l->v[i].text != NULL && l->v[i].tpgt == p->id.tpgt &&
             strcmp(l->v[i].text, p->advertise) == 0)
@@ -176,8 +179,9 @@ static void
 add_address(struct shown_list *l, const struct sockaddr_storage *sa, uint16_t tpgt)
 {
     const struct sockaddr_storage *here = &l->c->local;
-    if (l->n == RECORD_MAX || is_link_local6(sa) || sockaddr_is_wildcard(sa) ||
-        (is_loopback(sa) && !is_loopback(here)) || (is_link_local4(sa) && !is_link_local4(here)))
+    if (l->n == RECORD_MAX || !acl_is_at(l->acl, (const struct sockaddr *)sa) ||
+        is_link_local6(sa) || sockaddr_is_wildcard(sa) || (is_loopback(sa) && !is_loopback(here)) ||
+        (is_link_local4(sa) && !is_link_local4(here)))
         return;
     for (unsigned i = 0; i < l->n; i++) {
         if (l->v[i].text == NULL && l->v[i].tpgt == tpgt && same_address(&l->v[i].addr, sa))
@@ -217,6 +221,7 @@ announce(const struct conn *c, const struct node_set *set, const struct tgt_node
 
     worker_assert_owner(c->w);
     l.c = c;
+    l.acl = node->acl;
     l.n = 0;
     for (unsigned i = 0; i < set->nportals; i++) {
         const struct node_portal *p = &set->portals[i];

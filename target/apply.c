@@ -307,6 +307,7 @@ add_target(const struct conf_target *ct)
     if (ct->alias)
         snprintf(t->alias, sizeof t->alias, "%s", ct->alias);
     t->offline = ct->offline;
+    t->hidden = ct->hidden;
     t->nop_interval_s = ct->nop_interval_s;
     t->nop_count = ct->nop_count;
     if (ct->max_cmds != CONF_UNSET)
@@ -318,9 +319,11 @@ add_target(const struct conf_target *ct)
     }
     add_auth(&t->auth, &ct->accounts, ct->chap_algs, ct->chap_sha1_7);
     for (unsigned i = 0; i < ct->naddrs; i++)
-        model_rule_add(t, ct->addrs[i].value, false);
+        model_rule_add(t, ct->addrs[i].value, RULE_ADDRESS);
     for (unsigned i = 0; i < ct->nnames; i++)
-        model_rule_add(t, ct->names[i].value, true);
+        model_rule_add(t, ct->names[i].value, RULE_NAME);
+    for (unsigned i = 0; i < ct->nlocals; i++)
+        model_rule_add(t, ct->locals[i].value, RULE_LOCAL);
     if (!ct->naddrs && !ct->nnames)
         log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
                   LOG_ESC(t->name));
@@ -337,9 +340,11 @@ void
 apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg)
 {
     static struct starting st; /* there is one start */
+    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL};
 
     add_auth(&model.auth, &c->accounts, c->chap_algs, c->chap_sha1_7);
     add_auth(&model.discovery, &c->discovery, CONF_UNSET, CONF_UNSET);
+    model.filter = filters[c->discovery_filter];
     for (unsigned i = 0; i < c->ntargets; i++)
         add_target(&c->targets[i]);
     st = (struct starting){.conf = c, .done = done, .arg = arg, .pending = 1};

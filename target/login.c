@@ -252,6 +252,9 @@ find_target(struct conn *c, const char **why)
     l->res.node = node_get(node);
     l->auth.node = node;
     l->nego.ours = node->keys;
+    *why = "the target is not at this address of ours";
+    if (!acl_is_at(node->acl, (const struct sockaddr *)&c->local))
+        return LS_NOT_FOUND;
     *why = "not admitted by the target's access list or discovery domains";
     if (!node_admits(node, (const struct sockaddr *)&c->peer, l->res.initiator))
         return LS_AUTHORIZATION;

@@ -351,6 +351,7 @@ main_stop(void)
     log_event(LL_NOTICE, LA_DAEMON, "ending deadline_s=%u", tgt_opts.shutdown_s);
     notify_send("STOPPING=1");
     watch_stop();
+    model_ifaces_stop();
     portal_close_all();
     /* whatever sess.c does: this is the last word */
     worker_timer_start_ms(&d.hard_stop, (uint64_t)tgt_opts.shutdown_s * 1000 + 2000);
@@ -408,6 +409,7 @@ on_started(void *arg, const char *why)
     conf_free(d.conf);
     d.conf = NULL;
     watch_start(d.main);
+    model_ifaces_start();
     notify_send("READY=1");
     log_event(LL_NOTICE, LA_DAEMON, "ready version=%s targets=%u workers=%u engine=%s placement=%s",
               PACKAGE_VERSION, targets, d.nworkers,

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/netif.h"
 #include "base/pool.h"
 #include "target/model.h"
 
@@ -137,22 +139,22 @@ model_touch_luns(struct model_target *t)
 }
 
 struct model_rule *
-model_rule_find(const struct model_target *t, const char *text, bool is_name)
+model_rule_find(const struct model_target *t, const char *text, enum model_rule_kind kind)
 {
     list_each(it, &t->rules) {
         struct model_rule *r = container_of(it, struct model_rule, link);
-        if (r->is_name == is_name && strcmp(r->text, text) == 0)
+        if (r->kind == kind && strcasecmp(r->text, text) == 0)
             return r;
     }
     return NULL;
 }
 
 void
-model_rule_add(struct model_target *t, const char *text, bool is_name)
+model_rule_add(struct model_target *t, const char *text, enum model_rule_kind kind)
 {
     struct model_rule *r = xcalloc(1, sizeof *r);
     r->text = xstrdup(text);
-    r->is_name = is_name;
+    r->kind = kind;
     list_add_tail(&t->rules, &r->link);
     model_touch(t);
 }
@@ -236,25 +238,24 @@ model_lun_del(struct model_target *t, struct model_lun *l)
 static struct acl *
 make_acl(const struct model_target *t, char *err, size_t errsize)
 {
-    unsigned na = 0, nn = 0;
-    list_each(it, &t->rules) {
-        if (container_of(it, struct model_rule, link)->is_name)
-            nn++;
-        else
-            na++;
-    }
-    const char **addrs = xcalloc(na + 1, sizeof *addrs), **names = xcalloc(nn + 1, sizeof *names);
-    na = nn = 0;
+    const char **texts[RULE_KINDS];
+    unsigned n = 0, have[RULE_KINDS] = {0};
+    list_each(it, &t->rules)
+        n++;
+    for (unsigned k = 0; k < RULE_KINDS; k++)
+        texts[k] = xcalloc(n + 1, sizeof *texts[k]);
     list_each(it, &t->rules) {
         const struct model_rule *r = container_of(it, struct model_rule, link);
-        if (r->is_name)
-            names[nn++] = r->text;
-        else
-            addrs[na++] = r->text;
+        texts[r->kind][have[r->kind]++] = r->text;
     }
-    struct acl *a = acl_new(addrs, names, err, errsize, NULL, 0);
-    free(addrs);
-    free(names);
+    const struct acl_rules rules = {.addrs = texts[RULE_ADDRESS],
+                                    .names = texts[RULE_NAME],
+                                    .local = texts[RULE_LOCAL],
+                                    .files = model.files,
+                                    .target = t->name};
+    struct acl *a = acl_make(&rules, err, errsize, NULL, 0);
+    for (unsigned k = 0; k < RULE_KINDS; k++)
+        free(texts[k]);
     return a;
 }
 
@@ -292,6 +293,7 @@ make_node(struct model_target *t, char *err, size_t errsize)
     if (t->nbinds != 0)
         memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
     n->offline = t->offline || model.offline;
+    n->hidden = t->hidden;
     n->nop_interval_s = t->nop_interval_s;
     n->nop_count = t->nop_count;
     n->max_cmds = t->max_cmds;
@@ -338,6 +340,50 @@ model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
     unsigned got = portal_list(set->portals, np);
     set->nportals = got < np ? got : np;
     set->discovery = model_auth_set(&model.discovery);
+    set->filter = model.filter;
     node_publish(set, done, arg);
     return 0;
+}
+
+/* --- interfaces ------------------------------------------------------------------------------ */
+
+static struct netif_watch ifaces;
+
+static void
+on_ifaces_changed(struct netif_watch *watch)
+{
+    char err[512] = "";
+    unsigned n = 0;
+
+    (void)watch;
+    list_each(it, &model.targets) {
+        struct model_target *t = container_of(it, struct model_target, link);
+        bool names_one = false;
+        list_each(k, &t->rules) {
+            const struct model_rule *r = container_of(k, struct model_rule, link);
+            names_one = names_one || (r->kind != RULE_NAME && acl_is_iface(r->text));
+        }
+        if (names_one) {
+            model_touch(t);
+            n++;
+        }
+    }
+    if (n == 0)
+        return;
+    log_event(LL_INFO, LA_NET, "interfaces-changed targets=%u", n);
+    if (model_publish(NULL, NULL, err, sizeof err) < 0)
+        log_abort("what was published before does not hold: %s", err);
+}
+
+void
+model_ifaces_start(void)
+{
+    netif_watch_start(&ifaces, on_ifaces_changed);
+    on_ifaces_changed(&ifaces); /* since the configuration was read */
+}
+
+void
+model_ifaces_stop(void)
+{
+    netif_watch_stop(&ifaces);
 }

@@ -48,10 +48,12 @@ struct model_lun {
     struct store *store;
 };
 
+enum model_rule_kind { RULE_ADDRESS, RULE_NAME, RULE_LOCAL, RULE_KINDS };
+
 struct model_rule { /* one access rule as it was given */
     struct list link;
     char *text;
-    bool is_name;
+    enum model_rule_kind kind;
 };
 
 /* An account that the daemon knows, by whatever way; bound to any number of places. */
@@ -80,6 +82,7 @@ struct model_target {
     char name[ISCSI_NAME_MAX + 1];
     char alias[256];
     bool offline;
+    bool hidden;                        /* discovery does not tell of it */
     unsigned nop_interval_s, nop_count; /* 0xffffffff: the daemon's */
     unsigned max_cmds;
     struct key_values keys;
@@ -105,7 +108,9 @@ struct model {
     struct cstore *cstore;
     uint8_t seed[32];
     bool offline; /* the whole daemon: every target answers as if it were offline */
-    bool dd_only; /* access by discovery domain; where it is not known: nobody */
+    enum discovery_filter filter;
+    const struct acl_files *files; /* IET's access files; NULL: none are in force */
+    bool dd_only;                  /* access by discovery domain; where it is not known: nobody */
 };
 extern struct model model;
 
@@ -124,8 +129,10 @@ void model_touch(struct model_target *t);
 /* The same, and it is a LUN. */
 void model_touch_luns(struct model_target *t);
 
-struct model_rule *model_rule_find(const struct model_target *t, const char *text, bool is_name);
-void model_rule_add(struct model_target *t, const char *text, bool is_name);
+/* The rule that says the same: names are compared without regard to case. */
+struct model_rule *model_rule_find(const struct model_target *t, const char *text,
+                                   enum model_rule_kind kind);
+void model_rule_add(struct model_target *t, const char *text, enum model_rule_kind kind);
 void model_rule_del(struct model_target *t, struct model_rule *r);
 
 /* account_model.c: `where` is a target's auth, &model.auth or &model.discovery. */
@@ -162,6 +169,11 @@ void model_lun_del(struct model_target *t, struct model_lun *l);
 /* Publishes what there is now; done(arg) on main when every worker has it. 0, or -EINVAL and a
  * message when an access list does not hold (nothing is published then). */
 int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize);
+
+/* From now on rules that name an interface follow its addresses: their targets are published anew
+ * when these change. */
+void model_ifaces_start(void);
+void model_ifaces_stop(void);
 
 /* --- apply.c: the side that knows conf/ and opens backends ----------------------------------- */
 

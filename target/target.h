@@ -184,6 +184,7 @@ struct tgt_node {
     char name[ISCSI_NAME_MAX + 1]; /* normalised */
     char alias[256];
     bool offline;                       /* state offline: logins answered 03/01 */
+    bool hidden;                        /* discovery sessions do not hear of it */
     unsigned nop_interval_s, nop_count; /* 0xffffffff: daemon's */
     unsigned max_cmds;                  /* CmdSN window; MaxQueueCmd, default 128 */
     struct key_values keys;
@@ -202,8 +203,16 @@ struct node_portal {
     char advertise[HOSTPORT_HOST_MAX]; /* shown in its place, with the port; "" */
 };
 
+/* What discovery tells of, beside what is offline or hidden and never told of. */
+enum discovery_filter {
+    DF_NAME,   /* what the initiator may log in to; the default */
+    DF_PORTAL, /* what is at the address it came to, whoever asks */
+    DF_ALL,
+};
+
 struct node_set {
     struct ref ref;
+    enum discovery_filter filter;
     unsigned n;
     struct tgt_node **nodes; /* sorted by name */
     unsigned nportals;
@@ -392,8 +401,9 @@ struct conn {
         uint32_t ttt, itt;
         uint8_t *in; /* pieces of a request with the C bit */
         uint32_t in_len;
-        uint8_t *out; /* answer not yet sent */
+        uint8_t *out; /* answer not yet sent, as far as it was made */
         uint32_t out_len, out_pos;
+        struct discovery_walk *walk; /* what makes the rest of it; NULL: that is all */
         uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
     } text;
     struct deferred close_later;
@@ -701,8 +711,15 @@ void async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_
 
 /* --- discovery (discovery.c) ------------------------------------------------------------------ */
 
-/* Appends the answer to SendTargets=value for this connection: what it may log in to, at
- * addresses it can reach. Returns malloc'ed text (keys separated by NUL) and its length. */
-uint8_t *discovery_answer(struct conn *c, const char *value, uint32_t *len);
+struct text_out;
+struct discovery_walk;
+
+/* Answers SendTargets=value: appends what there is to say at once; for all targets c->text.walk is
+ * set, and discovery_more has the records. */
+void discovery_ask(struct conn *c, const char *value, struct text_out *out);
+/* Appends records of c->text.walk until more than `want` bytes are in out or the walk has ended
+ * (then it is NULL). */
+void discovery_more(struct conn *c, struct text_out *out, size_t want);
+void discovery_forget(struct conn *c);
 
 #endif

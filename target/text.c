@@ -20,15 +20,18 @@
 
 #define TEXT_F     0x80u
 #define TEXT_C     0x40u
-/* An answer that peers cannot make longer than this by asking for nonsense; SendTargets, whose
- * length is the configuration's, is outside of it. */
+/* An answer that peers cannot make longer than this by asking for nonsense; the list of all
+ * targets, whose length is the configuration's, is outside of it. */
 #define ANSWER_MAX 65536u
+/* Bytes of one response at most: what an initiator takes may be 16 MiB. */
+#define PIECE_MAX  262144u
 
 static void
 forget(struct conn *c)
 {
     free(c->text.in);
     free(c->text.out);
+    discovery_forget(c);
     c->text.in = c->text.out = NULL;
     c->text.in_len = c->text.out_len = c->text.out_pos = 0;
     c->text.new_max_xmit = 0;
@@ -74,12 +77,31 @@ piece(const uint8_t *text, uint32_t left, uint32_t max)
     return max;
 }
 
+/* Makes more of a long answer, so that a response can be filled. */
+static void
+refill(struct conn *c, uint32_t max)
+{
+    uint32_t left = c->text.out_len - c->text.out_pos;
+    if (c->text.walk == NULL || left > max)
+        return;
+    struct text_out out = {.limit = UINT32_MAX};
+    if (left != 0)
+        text_put_raw(&out, c->text.out + c->text.out_pos, left);
+    discovery_more(c, &out, max);
+    free(c->text.out);
+    c->text.out = out.p;
+    c->text.out_len = (uint32_t)out.len;
+    c->text.out_pos = 0;
+}
+
 static enum verdict
 respond(struct conn *c, uint8_t req_flags)
 {
+    uint32_t max = c->p.max_xmit < PIECE_MAX ? c->p.max_xmit : PIECE_MAX;
+    refill(c, max);
     uint32_t left = c->text.out_len - c->text.out_pos;
     const uint8_t *text = left ? c->text.out + c->text.out_pos : NULL;
-    uint32_t len = left ? piece(text, left, c->p.max_xmit) : 0;
+    uint32_t len = left ? piece(text, left, max) : 0;
     bool more = len < left;
     bool final = !more && (req_flags & TEXT_F);
     uint8_t bhs[BHS_LEN] = {OPC_TEXT_RSP, (uint8_t)(final ? TEXT_F : more ? TEXT_C : 0)};
@@ -98,21 +120,11 @@ respond(struct conn *c, uint8_t req_flags)
 
 /* --- negotiation ----------------------------------------------------------------------------- */
 
-struct asking {
-    struct conn *c;
-    struct text_out *long_answer; /* beside the bounded one */
-};
-
 static void
 on_ask(void *arg, enum key_id id, const char *value, struct text_out *out)
 {
-    struct asking *a = arg;
-    uint32_t len;
     (void)id; /* SendTargets is the only question there is */
-    (void)out;
-    uint8_t *text = discovery_answer(a->c, value, &len);
-    text_put_raw(a->long_answer, text, len);
-    free(text);
+    discovery_ask(arg, value, out);
 }
 
 /* Answers a complete text. False: it is malformed. */
@@ -121,8 +133,7 @@ negotiate(struct conn *c, const uint8_t *text, size_t len)
 {
     struct key_values ours;
     struct nego n;
-    struct text_out targets = {.limit = UINT32_MAX}, out = {.limit = ANSWER_MAX};
-    struct asking asking = {c, &targets};
+    struct text_out out = {.limit = ANSWER_MAX};
     if (c->sess->node != NULL)
         ours = c->sess->node->keys;
     else
@@ -130,19 +141,17 @@ negotiate(struct conn *c, const uint8_t *text, size_t len)
     nego_init(&n, &ours, KP_FFP);
     n.discovery = c->sess->discovery;
     n.ask = on_ask;
-    n.ask_arg = &asking;
+    n.ask_arg = c;
     bool ok = nego_read(&n, text, len) && nego_answer(&n, &out);
     if (ok) {
         if (n.state[KEY_MAX_RECV_DSL] & NS_AGREED)
             c->text.new_max_xmit = n.v[KEY_MAX_RECV_DSL];
-        text_put_raw(&targets, out.p, out.len);
         free(c->text.out);
-        c->text.out = targets.p;
-        c->text.out_len = (uint32_t)targets.len;
+        c->text.out = out.p;
+        c->text.out_len = (uint32_t)out.len;
         c->text.out_pos = 0;
-        targets.p = NULL;
+        out.p = NULL;
     }
-    text_out_free(&targets);
     text_out_free(&out);
     return ok;
 }
@@ -186,7 +195,7 @@ text_pdu(struct conn *c, struct pdu *pdu)
         begin(c, pdu); /* an exchange under way is forgotten (6.4) */
     else if (!c->text.open || pdu->ttt != c->text.ttt || pdu->itt != c->text.itt)
         return conn_reject(c, REJ_INVALID_FIELD);
-    bool unsent = c->text.out_pos < c->text.out_len;
+    bool unsent = c->text.out_pos < c->text.out_len || c->text.walk != NULL;
     if (unsent && pdu->data_len != 0)
         return fail(c, REJ_PROTOCOL);
     if (c->text.in_len + (uint64_t)pdu->data_len > tgt_opts.login_bytes_max)

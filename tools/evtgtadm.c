@@ -22,7 +22,7 @@ const char *adm_name = "evtgtadm";
 
 struct args {
     const char *lld, *op, *mode, *name, *value, *store, *bstype, *bsopts, *bsflags, *targetname;
-    const char *address, *initiator, *user, *password, *params, *device_type, *bus, *host;
+    const char *address, *initiator, *local, *user, *password, *params, *device_type, *bus, *host;
     const char *blocksize, *socket, *password_file;
     long tid, sid, cid, lun; /* -1: not given */
     bool force, outgoing, json;
@@ -31,7 +31,7 @@ struct args {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE };
+enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE, O_LOCAL };
 
 static const struct option longs[] = {
     {"debug", no_argument, NULL, 'd'},
@@ -54,6 +54,7 @@ static const struct option longs[] = {
     {"targetname", required_argument, NULL, 'T'},
     {"initiator-address", required_argument, NULL, 'I'},
     {"initiator-name", required_argument, NULL, 'Q'},
+    {"local-address", required_argument, NULL, O_LOCAL},
     {"user", required_argument, NULL, 'u'},
     {"password", required_argument, NULL, 'p'},
     {"host", required_argument, NULL, 'H'},
@@ -77,8 +78,8 @@ static const char usage_text[] =
     "  --mode target --op delete [--force] --tid N\n"
     "  --mode target --op show [--tid N]\n"
     "  --mode target --op update --tid N --name KEY --value V | --params K=V,...\n"
-    "  --mode target --op bind|unbind --tid N --initiator-address A | --initiator-name I\n"
-    "  --mode target --op bind|unbind --tid N --params portal=ADDR:PORT | portal-group=N\n"
+    "  --mode target --op bind|unbind --tid N --initiator-address A | --initiator-name I |\n"
+    "        --local-address A | --params portal=ADDR:PORT | --params portal-group=N\n"
     "  --mode target --op stat --tid N\n"
     "  --mode logicalunit --op new --tid N --lun L --backing-store PATH\n"
     "        [--bstype T] [--bsopts O] [--bsoflags direct|sync] [--blocksize 512|4096]\n"
@@ -195,6 +196,7 @@ take_option(struct args *a, int c)
     case O_JSON: a->json = true; return;
     case O_SOCKET: a->socket = optarg; return;
     case O_PASSWORD_FILE: a->password_file = optarg; return;
+    case O_LOCAL: a->local = optarg; return;
     default: return;
     }
     size_t n = strlen(a->given);
@@ -402,10 +404,13 @@ mode_target(const struct args *a, json_t *o)
         allow(a, "target", a->params ? "tP" : "tIQ");
         if (a->params)
             portal_params(a->params, o);
-        else if (!a->address == !a->initiator)
-            adm_die(EINVAL, "%s operation requires initiator-address or initiator-name", a->op);
+        else if (!!a->address + !!a->initiator + !!a->local != 1)
+            adm_die(EINVAL,
+                    "%s operation requires one of initiator-address, initiator-name, local-address",
+                    a->op);
         put_str(o, "address", a->address);
         put_str(o, "initiator", a->initiator);
+        put_str(o, "local", a->local);
     } else if (is(a->op, "update")) {
         target_update(a, o);
     } else if (is(a->op, "show") || is(a->op, "stat")) {

@@ -118,13 +118,13 @@ test_what_changes(void)
     const struct lun_map *map = nt->map;
     CU_ASSERT_EQUAL(lun_map_count(map), 1);
 
-    model_rule_add(t, "10.0.0.1", false);
+    model_rule_add(t, "10.0.0.1", RULE_ADDRESS);
     publish();
     set = node_set_here();
     CU_ASSERT_PTR_EQUAL(node_find(set, u->name), nu); /* untouched: the same object */
     CU_ASSERT_PTR_EQUAL(node_find(set, t->name)->map, map);
-    CU_ASSERT_PTR_NOT_NULL(model_rule_find(t, "10.0.0.1", false));
-    CU_ASSERT_PTR_NULL(model_rule_find(t, "10.0.0.1", true));
+    CU_ASSERT_PTR_NOT_NULL(model_rule_find(t, "10.0.0.1", RULE_ADDRESS));
+    CU_ASSERT_PTR_NULL(model_rule_find(t, "10.0.0.1", RULE_NAME));
 
     model_lun_add(t, 1, m.s);
     publish();
@@ -144,7 +144,7 @@ test_bad_rule_publishes_nothing(void)
 {
     struct model_target *t = model_target_new(1, "iqn.2001-04.a:a");
     char err[256] = "";
-    model_rule_add(t, "1.2.3.4/99", false);
+    model_rule_add(t, "1.2.3.4/99", RULE_ADDRESS);
     CU_ASSERT_EQUAL(model_publish(NULL, NULL, err, sizeof err), -EINVAL);
     CU_ASSERT(err[0] != 0);
     CU_ASSERT_EQUAL(node_set_here()->n, 0);
