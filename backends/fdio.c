@@ -172,6 +172,7 @@ fdio_attach(struct fdio *f, const struct fdio_fd *fds)
     ff->dio_mem = fds->dio_mem;
     ff->is_inline = fds->is_inline;
     ff->is_nowait = fds->is_nowait;
+    ff->is_batched = fds->is_batched;
     ff->map = fds->map;
     atomic_fetch_and(&ff->users, ~(unsigned)(FD_DEAD | FD_CLOSING));
     atomic_store_explicit(&f->cur, ff, memory_order_release);
@@ -527,19 +528,19 @@ rw_nowait(struct fdio *f, struct io *io, int fd)
 static bool
 can_batch(const struct fdio_fd *ff, const struct io *io)
 {
-    return ff->map != NULL && fdmap_can_write(ff->map) && io->len <= FDBATCH_MAX &&
-           (io->flags & IO_FUA) == 0 && worker_id(io->w) < FDIO_WORKERS;
+    return ff->is_batched && io->len <= FDBATCH_MAX &&
+           ((io->offset | io->len) & (FDBATCH_UNIT - 1)) == 0 && (io->flags & IO_FUA) == 0 &&
+           worker_id(io->w) < FDIO_WORKERS;
 }
 
+/* As after the engine's first call; what is left of a short write is the engine's. */
 static void
-on_batched(struct io *io, bool written)
+on_batched(struct io *io, int res)
 {
-    if (written)
-        finish(io, 0);
-    else if (io->canceled)
-        finish(io, -ECANCELED);
-    else
-        rw_continue(io->at, io, STEP_IO);
+    io->priv[P_STEP] = STEP_IO;
+    io->disk.niov = io->niov;
+    io->disk.rwf = 0;
+    rw_done(io->at, io, res);
 }
 
 static void
@@ -551,7 +552,7 @@ batch_add(struct backend *be, struct io *io)
         s->batch = fdbatch_new(io->w, &f->lane, on_batched);
     io->priv[P_STEP] = STEP_BATCH;
     io->at = be;
-    fdbatch_add(s->batch, io, io_fd(io)->map);
+    fdbatch_add(s->batch, io, io_fd(io)->fd);
 }
 
 static void

@@ -40,7 +40,8 @@ struct fdio_fd {
     uint32_t dio_mem;  /* and of memory */
     bool is_inline;    /* tmpfs: system calls in place, they never wait for a disk */
     bool is_nowait;    /* buffered: RWF_NOWAIT is worth trying */
-    struct fdmap *map; /* of a file in memory or one whose small writes go by batches; or NULL; owned */
+    bool is_batched;   /* buffered, on a disk: small writes go by fdbatch.h */
+    struct fdmap *map; /* of a file in memory, or NULL; owned */
 };
 
 struct fdio_slot {

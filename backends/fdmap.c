@@ -15,8 +15,6 @@
 
 #define CHUNK_SHIFT 19 /* 512 KiB: some 20 us to map */
 #define IDLE_LOOKS  20u /* probes that found it unused: a minute. Mapping anew is dear in some VMs */
-#define CACHED_MAX  4096u /* chunks of a file on a disk that are mapped at once: 2 GiB */
-#define PAGE        4096u
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -26,11 +24,9 @@
 struct fdmap {
     uint8_t *p;
     uint64_t len;
-    int fd; /* the caller's */
     bool writable;
     unsigned looks;   /* until the pages go; probes only */
     atomic_bool used; /* since the last look */
-    atomic_uint ncached;
     uint64_t nwords;
     atomic_uint_least64_t mapped[];
 };
@@ -54,7 +50,6 @@ fdmap_new(int fd, uint64_t len, bool writable)
     (void)madvise(p, (size_t)len, MADV_DONTDUMP);
     m->p = p;
     m->len = len;
-    m->fd = fd;
     m->writable = writable;
     m->nwords = nwords;
     return m;
@@ -101,49 +96,14 @@ fdmap_use(struct fdmap *m, uint64_t off, uint64_t len)
     return m->p + off;
 }
 
-/* Everything goes, tables too: a new mapping takes the place of the old one at once, and who uses
- * it meanwhile only has more faults. */
-static void
-let_go(struct fdmap *m)
-{
-    for (uint64_t i = 0; i < m->nwords; i++)
-        atomic_store_explicit(&m->mapped[i], 0, memory_order_relaxed);
-    atomic_store_explicit(&m->ncached, 0, memory_order_relaxed);
-    int prot = m->writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (mmap(m->p, (size_t)m->len, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) == MAP_FAILED)
-        (void)madvise(m->p, (size_t)m->len, MADV_DONTNEED);
-    else
-        (void)madvise(m->p, (size_t)m->len, MADV_DONTDUMP);
-}
-
-uint8_t *
-fdmap_cached(struct fdmap *m, uint64_t off, uint64_t len)
-{
-    unsigned char there[4];
-    uint64_t from = off & ~(uint64_t)(PAGE - 1);
-    if (off > m->len || len > m->len - off || len == 0 || off + len - from > sizeof there * PAGE)
-        return NULL;
-    if (mincore(m->p + from, (size_t)(off + len - from), there) != 0)
-        return NULL;
-    for (uint64_t i = 0; i < (off + len - from + PAGE - 1) / PAGE; i++) {
-        if ((there[i] & 1) == 0)
-            return NULL;
-    }
-    uint64_t bit = 1ull << (off >> CHUNK_SHIFT & 63);
-    atomic_store_explicit(&m->used, true, memory_order_relaxed);
-    if ((atomic_fetch_or_explicit(&m->mapped[off >> CHUNK_SHIFT >> 6], bit,
-                                  memory_order_relaxed) & bit) == 0 &&
-        atomic_fetch_add_explicit(&m->ncached, 1, memory_order_relaxed) >= CACHED_MAX)
-        let_go(m);
-    return m->p + off;
-}
-
 void
 fdmap_idle(struct fdmap *m)
 {
     if (atomic_exchange(&m->used, false)) {
         m->looks = IDLE_LOOKS;
     } else if (m->looks > 0 && --m->looks == 0) {
-        let_go(m);
+        for (uint64_t i = 0; i < m->nwords; i++)
+            atomic_store_explicit(&m->mapped[i], 0, memory_order_relaxed);
+        (void)madvise(m->p, (size_t)m->len, MADV_DONTNEED);
     }
 }

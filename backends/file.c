@@ -223,8 +223,8 @@ is_inline(const struct found *fo)
     return is_memory_fs(fo) && !fo->direct;
 }
 
-/* Where a buffered write cannot be asked not to wait and small ones are dear: see fdbatch.h. Known
- * by name, since the kernel does not tell before a write is tried. */
+/* Where a buffered write cannot be asked not to wait, so that the ring hands each to a thread: see
+ * fdbatch.h. Known by name, since the kernel does not tell before a write is tried. */
 static bool
 wants_batches(const struct found *fo)
 {
@@ -293,7 +293,7 @@ publish(struct backend *be, const struct found *fo)
         atomic_store(&s->io.no_zero_range, true);
     judge_holes(be, &fo->st);
     struct fdmap *map = NULL;
-    if (is_inline(fo) || wants_batches(fo))
+    if (is_inline(fo))
         map = fdmap_new(fo->fd, in.size, !fo->read_only);
     fdio_attach(&s->io, &(struct fdio_fd){
                             .fd = fo->fd,
@@ -302,6 +302,7 @@ publish(struct backend *be, const struct found *fo)
                             .dio_mem = fo->dio_mem,
                             .is_inline = is_inline(fo),
                             .is_nowait = !fo->direct,
+                            .is_batched = wants_batches(fo),
                             .map = map,
                         });
     return 0;

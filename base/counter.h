@@ -25,8 +25,9 @@ enum counter {
     CT_TMF,
     CT_NOP_TIMEOUT,
     CT_DISK_SUBMITTED,
-    CT_DISK_ENTERS, /* io_uring_enter calls */
-    CT_TX_SENDS,    /* gathering sends */
+    CT_DISK_ENTERS,  /* io_uring_enter calls */
+    CT_DISK_BATCHED, /* small writes that a helper did, many at once */
+    CT_TX_SENDS,     /* gathering sends */
     CT_COUNT
 };
 
