@@ -16,7 +16,7 @@ endif
 # House rules and layers.
 TESTS += tests/lint/layers tests/lint/house tests/lint/docs tests/lint/log
 EXTRA_DIST += tests/lint/layers tests/lint/house tests/lint/docs tests/lint/log tests/run-all \
-	tests/lib/make-check tests/lib/distcheck tests/lib/quickstart-check .ci/run
+	tests/lib/ext4.py tests/lib/make-check tests/lib/distcheck tests/lib/quickstart-check .ci/run
 
 # A real initiator for quickstart and the initiator tests.
 if HAVE_LIBISCSI

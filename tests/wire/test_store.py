@@ -3,11 +3,13 @@
 pieces, reads that the page cache has half of, files that shrink, commands that wait for others.
 Each row starts its own daemon."""
 
+import contextlib
 import os
 import tempfile
 import time
 
-from harness import BLK, MIB, P, Target, row, scsi
+from harness import BLK, Lun, MIB, P, Skip, Target, row, scsi
+from lib import ext4
 from test_daemon import disk, gated, shut
 
 OWN_DAEMON = True
@@ -130,3 +132,46 @@ def task_set_with_gap(env):
             s.tasks.clear()
             s.quiet(0.1)
             s.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+
+
+def fill_up(name):
+    """A file that takes all the room of its file system."""
+    with open(name, "wb") as f:
+        for size in (MIB, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.pwrite(f.fileno(), bytes(size), f.seek(0, os.SEEK_END))
+        os.fsync(f.fileno())
+
+
+@row("ST-07", "SBC-3 4.7.3.6", "a small WRITE to a hole of a file whose file system is full fails "
+     "with SPACE ALLOCATION FAILED WRITE PROTECT; what is allocated can be written", 60)
+def full_ext4(env):
+    why = ext4.missing()
+    if why:
+        raise Skip(why)
+    with ext4.Ext4(16 * MIB) as fs:
+        lun = Lun(fs.path("thin.img"), 64 * MIB, 0, kind="file", opts=["thin-provisioning on"])
+        with env.with_daemon([Target("disk", [lun])]) as d:
+            s = env.session()
+            s.run_ua(scsi.TEST_UNIT_READY, lun=0)
+            s.run(scsi.write10(0, 8), write=pattern(8), lun=0).good()
+            s.run(scsi.read10(4096, 256), read=256 * BLK, lun=0).good()  # a hole in the page cache
+            fill_up(fs.path("filler"))
+            for lba in (4096, 4104, 65536, 131064):  # read before and not
+                tasks = [s.start(scsi.write10(lba, 8), write=pattern(8, lba), lun=0)
+                         for _ in range(4)]
+                for t in tasks:
+                    s.wait(t)
+                    got = scsi.Sense(t.sense)
+                    assert t.status == 2 and (got.key, got.asc, got.ascq) == (7, 0x27, 7), \
+                        "LBA %d: status %02x %s" % (lba, t.status, t.where())
+                t = s.run(scsi.read10(lba, 8), read=8 * BLK, lun=0).good()
+                assert not any(bytes(t.data)), "a refused write has left something"
+            s.run(scsi.write10(0, 8), write=pattern(8, 77), lun=0).good()
+            assert d.alive()
+            os.unlink(fs.path("filler"))
+            s.run(scsi.write10(4096, 8), write=pattern(8, 9), lun=0).good()
+            s.run(bytes([0x35]) + bytes(9), lun=0).good()
+            t = s.run(scsi.read10(4096, 8), read=8 * BLK, lun=0).good()
+            assert bytes(t.data) == pattern(8, 9)
