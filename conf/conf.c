@@ -66,6 +66,8 @@ conf_new(void)
     struct conf *c = xcalloc(1, sizeof *c);
     c->workers = c->affine = CONF_UNSET;
     c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
+    c->max_half_open_per_addr = c->keepalive_idle_s = c->keepalive_interval_s = CONF_UNSET;
+    c->keepalive_count = c->user_timeout_s = c->dscp = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;
     return c;

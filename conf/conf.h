@@ -111,7 +111,10 @@ struct conf {
     unsigned workers; /* CONF_UNSET: not said; likewise below */
     unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
     unsigned affine;  /* 0 spread, 1 affine */
-    unsigned login_timeout_s, max_half_open, max_sessions, shutdown_timeout_s;
+    unsigned login_timeout_s, max_half_open, max_half_open_per_addr;
+    unsigned max_sessions, shutdown_timeout_s;
+    unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
+    unsigned dscp;
     unsigned discovery_filter; /* 0 name, 1 portal, 2 all */
     const char *state_dir;     /* or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */

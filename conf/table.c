@@ -445,6 +445,33 @@ set_sense_format(void *obj, const struct directive *d, const char *value, struct
     return set_bool(obj, d, value, out);
 }
 
+/* RFC 2474 4.2.2 class selectors, RFC 2597 assured, RFC 3246 expedited forwarding; or a number. */
+static int
+set_dscp(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    unsigned *field = (unsigned *)(void *)((char *)obj + d->off);
+    size_t n = strlen(value);
+    unsigned a = n > 2 ? (unsigned char)value[2] - '0' : 99;
+    unsigned b = n > 3 ? (unsigned char)value[3] - '0' : 99;
+    uint64_t v;
+
+    if (conf_parse_uint(value, d->min, d->max, &v) == 0) {
+        *field = (unsigned)v;
+    } else if (strcasecmp(value, "ef") == 0) {
+        *field = 46;
+    } else if (strncasecmp(value, "cs", 2) == 0 && n == 3 && a <= 7) {
+        *field = a << 3;
+    } else if (strncasecmp(value, "af", 2) == 0 && n == 4 && a - 1 < 4 && b - 1 < 3) {
+        *field = a << 3 | b << 1;
+    } else {
+        snprintf(out->err, out->errsize,
+                 "dscp wants a number from 0 to 63, cs0 to cs7, af11 to af43 or ef, not \"%s\"",
+                 value);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int
 set_advertise(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
@@ -483,6 +510,13 @@ static const struct directive table[] = {
     {"discovery-filter", SC_GLOBAL, set_discovery_filter, G(discovery_filter), 0, 0, false, NULL},
     {"login-timeout", SC_GLOBAL, set_uint, G(login_timeout_s), 1, 3600, false, NULL},
     {"max-half-open", SC_GLOBAL, set_uint, G(max_half_open), 1, 65536, false, NULL},
+    {"max-half-open-per-address", SC_GLOBAL, set_uint, G(max_half_open_per_addr), 1, 65536, false,
+     NULL},
+    {"tcp-keepalive-idle", SC_GLOBAL, set_uint, G(keepalive_idle_s), 0, 32767, false, NULL},
+    {"tcp-keepalive-interval", SC_GLOBAL, set_uint, G(keepalive_interval_s), 1, 32767, false, NULL},
+    {"tcp-keepalive-count", SC_GLOBAL, set_uint, G(keepalive_count), 1, 127, false, NULL},
+    {"tcp-user-timeout", SC_GLOBAL, set_uint, G(user_timeout_s), 0, 86400, false, NULL},
+    {"dscp", SC_GLOBAL, set_dscp, G(dscp), 0, 63, false, NULL},
     {"max-sessions", SC_GLOBAL, set_uint, G(max_sessions), 1, 65535, false, NULL},
     {"shutdown-timeout", SC_GLOBAL, set_uint, G(shutdown_timeout_s), 0, 600, false, NULL},
     {"iSNS", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,15 +45,11 @@ static struct {
     struct log_rate rate;
 } ac;
 
-/* Sockets on their way to a worker: not yet counted by conn_half_open. */
-static atomic_uint on_the_way;
-
 static void
 on_accepted(struct worker *w, void *arg)
 {
     struct accepted *a = arg;
     conn_accept(w, a->fd, &a->from);
-    atomic_fetch_sub_explicit(&on_the_way, 1, memory_order_relaxed);
     free(a);
 }
 
@@ -75,23 +70,24 @@ complain(const struct listener *l, const char *what)
 static void
 hand_over(struct listener *l, int fd, const struct sockaddr_storage *peer)
 {
-    unsigned waiting = conn_half_open() + atomic_load_explicit(&on_the_way, memory_order_relaxed);
     struct conn_from from = {.peer = *peer, .via = l->id};
     socklen_t len = sizeof from.local;
     unsigned n = worker_count();
-    /* At max_half_open a worker drops its oldest for each new one (conn.c); here is the end. */
-    bool full = waiting >= 2 * tgt_opts.max_half_open;
-    if (n == 0 || full || getsockname(fd, (struct sockaddr *)&from.local, &len) != 0) {
+    struct worker *w = n > 0 ? worker_at(ac.next_worker++ % n) : NULL;
+    if (w == NULL || getsockname(fd, (struct sockaddr *)&from.local, &len) != 0) {
+        (void)close(fd);
+        return;
+    }
+    from.half = half_new(peer, w);
+    if (from.half == NULL) {
         counter_add(CT_CONN_REFUSED, 1);
-        if (full)
-            complain(l, "connection refused, too many before login");
+        complain(l, "connection refused, too many before login");
         (void)close(fd);
         return;
     }
     struct accepted *a = xmalloc(sizeof *a);
     *a = (struct accepted){.fd = fd, .from = from};
-    atomic_fetch_add_explicit(&on_the_way, 1, memory_order_relaxed);
-    worker_post(worker_at(ac.next_worker++ % n), on_accepted, a);
+    worker_post(w, on_accepted, a);
 }
 
 static void
@@ -178,6 +174,7 @@ listener_new(int fd, const struct portal_id *id, const struct sockaddr_storage *
     l->fd = fd;
     l->id = *id;
     l->addr = *addr;
+    xp_set_dscp(fd);
     list_add_tail(&ac.listeners, &l->link);
     ev_io_init(&l->ev, on_readable, fd, EV_READ);
     if (!worker_timer_is_active(&ac.rest))

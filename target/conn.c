@@ -32,11 +32,14 @@ struct tgt_opts tgt_opts = {
     .nop_interval_s = 10,
     .nop_count = 3,
     .shutdown_s = 5,
+    .keepalive_idle_s = 60,
+    .keepalive_interval_s = 10,
+    .keepalive_count = 6,
+    .dscp = -1,
     .login_delay_ms = 2000,
     .sess_mem_bytes = 32 * 1024 * 1024,
 };
 
-static atomic_uint half_open;
 static _Thread_local struct tgt_worker *here;
 
 /* --- the worker ------------------------------------------------------------------------------ */
@@ -95,29 +98,15 @@ tgt_here(void)
     return here;
 }
 
-unsigned
-conn_half_open(void)
-{
-    return atomic_load_explicit(&half_open, memory_order_relaxed);
-}
-
 /* --- the state machine (RFC 7143 8.1.4) ------------------------------------------------------- */
 
 #define IN(s) (1u << (s))
 
 static void
-act_accepted(struct conn *c)
-{
-    c->half_open = true;
-    atomic_fetch_add_explicit(&half_open, 1, memory_order_relaxed);
-}
-
-static void
 leave_half_open(struct conn *c)
 {
-    if (c->half_open)
-        atomic_fetch_sub_explicit(&half_open, 1, memory_order_relaxed);
-    c->half_open = false;
+    half_leave(c->half);
+    c->half = NULL;
 }
 
 static void
@@ -133,7 +122,7 @@ static const struct conn_row {
     uint8_t event, to;
     void (*action)(struct conn *c);
 } rows[] = {
-    {IN(CS_FREE), CE_ACCEPTED, CS_XPT_UP, act_accepted},                      /* T3 */
+    {IN(CS_FREE), CE_ACCEPTED, CS_XPT_UP, NULL},                              /* T3 */
     {IN(CS_XPT_UP), CE_LOGIN_PDU, CS_IN_LOGIN, NULL},                         /* T4 */
     {IN(CS_IN_LOGIN), CE_LOGGED_IN, CS_LOGGED_IN, act_logged_in},             /* T5 */
     {IN(CS_LOGGED_IN), CE_LOGOUT_PDU, CS_IN_LOGOUT, NULL},                    /* T9, T10 */
@@ -212,37 +201,15 @@ start_login_timer(struct conn *c)
     worker_timer_start_ms(&c->timer, c->login_due_ms > now ? c->login_due_ms - now : 0);
 }
 
-/* Too many are before full feature phase: the one that has been so for the longest makes room, so
- * that peers which never log in cannot keep out those that do. */
-static void
-drop_oldest_half_open(void)
-{
-    static _Thread_local struct log_rate rate;
-    uint32_t suppressed = 0;
-    list_each(it, &here->conns) {
-        struct conn *c = container_of(it, struct conn, on_worker);
-        if (!c->half_open || c->closing)
-            continue;
-        if (log_rate_ok(&rate, &suppressed))
-            log_event(LL_WARN, LA_NET,
-                      "conn-dropped peer=%s why=\"too many before login\" suppressed=%u",
-                      c->peer_text, (unsigned)suppressed);
-        counter_add(CT_CONN_REFUSED, 1);
-        conn_close(c, "too many before login", false);
-        return;
-    }
-}
-
 void
 conn_accept(struct worker *w, int fd, const struct conn_from *from)
 {
     worker_assert_owner(w);
     counter_add(CT_CONN_ACCEPTED, 1);
     struct conn *c = xcalloc(1, sizeof *c);
-    if (conn_half_open() >= tgt_opts.max_half_open)
-        drop_oldest_half_open();
-    if (xp_plain_init(&c->xp, fd) < 0) {
+    if ((from->half && !half_enter(from->half, c)) || xp_plain_init(&c->xp, fd) < 0) {
         counter_add(CT_CONN_REFUSED, 1);
+        half_leave(from->half);
         close(fd);
         free(c);
         return;
@@ -251,6 +218,7 @@ conn_accept(struct worker *w, int fd, const struct conn_from *from)
     c->peer = from->peer;
     c->local = from->local;
     c->via = from->via;
+    c->half = from->half;
     c->p = (struct conn_params){.max_recv = 8192, .max_xmit = 8192};
     c->stat_sn = 1;
     c->nop.ttt = TAG_RESERVED;
@@ -303,6 +271,7 @@ conn_move(struct conn *c, struct worker *to, void (*then)(struct conn *c))
 {
     worker_assert_owner(c->w);
     rx_pause(c, RX_PAUSE_LOGIN);
+    leave_half_open(c); /* its login is agreed: nobody takes its place any more */
     c->move_to = to;
     c->move_then = then;
     tx_when_drained(c, on_move_drained);

@@ -196,6 +196,13 @@ parse_args(int argc, char **argv)
 /* --- configuration --------------------------------------------------------------------------- */
 
 static void
+set_unless_unset(unsigned *opt, unsigned value)
+{
+    if (value != CONF_UNSET)
+        *opt = value;
+}
+
+static void
 read_conf(void)
 {
     struct conf_report *r = &d.report;
@@ -233,8 +240,14 @@ read_conf(void)
         d.o.state_dir = absolute(c->state_dir ? c->state_dir : STATEDIR);
     if (c->login_timeout_s != CONF_UNSET)
         tgt_opts.login_timeout_s = c->login_timeout_s;
-    if (c->max_half_open != CONF_UNSET)
-        tgt_opts.max_half_open = c->max_half_open;
+    set_unless_unset(&tgt_opts.max_half_open, c->max_half_open);
+    set_unless_unset(&tgt_opts.max_half_open_per_addr, c->max_half_open_per_addr);
+    set_unless_unset(&tgt_opts.keepalive_idle_s, c->keepalive_idle_s);
+    set_unless_unset(&tgt_opts.keepalive_interval_s, c->keepalive_interval_s);
+    set_unless_unset(&tgt_opts.keepalive_count, c->keepalive_count);
+    set_unless_unset(&tgt_opts.user_timeout_s, c->user_timeout_s);
+    if (c->dscp != CONF_UNSET)
+        tgt_opts.dscp = (int)c->dscp;
     if (c->max_sessions != CONF_UNSET)
         tgt_opts.max_sessions = c->max_sessions;
     if (c->shutdown_timeout_s != CONF_UNSET)

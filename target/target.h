@@ -50,17 +50,21 @@ struct account_set;
 /* --- daemon-wide options; written by main before the workers start, or published by broadcast - */
 
 struct tgt_opts {
-    unsigned login_timeout_s; /* 15: from accept to full feature phase */
-    unsigned max_half_open;   /* 512 connections before login, all portals; a new one more
-                                 makes the worker drop its oldest; at twice as many it is refused */
-    unsigned max_sessions;    /* 4096 */
-    unsigned login_bytes_max; /* 64 KiB of text in one login */
-    unsigned nop_interval_s;  /* 10; 0: off. per node overridable */
-    unsigned nop_count;       /* 3 unanswered pings (as tgt) */
-    unsigned shutdown_s;      /* 5: deadline for an orderly SIGTERM */
-    unsigned login_delay_ms;  /* 2000: most that the answer to a guessed secret is held back */
-    uint64_t sess_mem_bytes;  /* 32 MiB: 128 commands with a first burst of 256 KiB */
-    bool affine;              /* placement: all sessions of a target on one worker */
+    unsigned login_timeout_s;        /* 15: from accept to full feature phase */
+    unsigned max_half_open;          /* 512 connections before login, all portals; see half.c */
+    unsigned max_half_open_per_addr; /* 0: half of them */
+    unsigned max_sessions;           /* 4096 */
+    unsigned login_bytes_max;        /* 64 KiB of text in one login */
+    unsigned nop_interval_s;         /* 10; 0: off. per node overridable */
+    unsigned nop_count;              /* 3 unanswered pings (as tgt) */
+    unsigned shutdown_s;             /* 5: deadline for an orderly SIGTERM */
+    unsigned login_delay_ms;   /* 2000: most that the answer to a guessed secret is held back */
+    uint64_t sess_mem_bytes;   /* 32 MiB: 128 commands with a first burst of 256 KiB */
+    unsigned keepalive_idle_s; /* 60; 0: off. TCP_KEEPIDLE, _KEEPINTVL, _KEEPCNT */
+    unsigned keepalive_interval_s, keepalive_count; /* 10, 6 */
+    unsigned user_timeout_s;                        /* TCP_USER_TIMEOUT; 0: the kernel's */
+    int dscp;    /* 0..63 of what is sent (RFC 2474); -1: the kernel's */
+    bool affine; /* placement: all sessions of a target on one worker */
 };
 extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
 
@@ -191,7 +195,7 @@ struct tgt_node {
     struct portal_id *binds; /* portals (name) and groups (name "") it is bound to */
     unsigned nbinds;         /* 0: reached through all */
     struct acl *acl;
-    struct isns_dd *dd; /* access by discovery domain; NULL: not asked for */
+    struct isns_dd *dd;           /* access by discovery domain; NULL: not asked for */
     struct account_set *accounts; /* NULL: nobody has to authenticate itself */
     struct lun_map *map;
 };
@@ -330,7 +334,8 @@ struct xp_ops {
     void (*close)(struct xp *xp);
     const char *(*peer_id)(const struct xp *xp); /* authenticated identity, or NULL */
 };
-int xp_plain_init(struct xp *xp, int fd); /* owns fd; non-blocking, TCP_NODELAY */
+int xp_plain_init(struct xp *xp, int fd); /* owns fd; non-blocking, options of tgt_opts */
+void xp_set_dscp(int fd);                 /* tgt_opts.dscp, also for listeners' SYN-ACKs */
 
 /* --- connections ------------------------------------------------------------------------------ */
 
@@ -374,7 +379,6 @@ struct conn {
     bool closing;        /* conn_close was called; nothing more is handled or queued */
     bool flushing;       /* closing: what was queued is sent first */
     bool lingering;      /* closing: all is sent, the peer's end is awaited */
-    bool half_open;      /* counted by conn_half_open */
     bool detached;       /* closing: the session is done with it */
     bool discovery;
     uint8_t reject_reason; /* enum reject_reason, set by a handler that returns REJECT */
@@ -387,6 +391,7 @@ struct conn {
     struct tx tx;
     struct sockaddr_storage peer, local;
     struct portal_id via;      /* the portal it came by */
+    struct half *half;         /* its place among those before login; NULL afterwards */
     char peer_text[64];        /* "192.0.2.1:3260", "[::1]:3260", for logs */
     struct worker_timer timer; /* login deadline, then NOP, then logout/close deadline */
     struct {
@@ -419,6 +424,7 @@ struct conn {
 struct conn_from {
     struct sockaddr_storage peer, local;
     struct portal_id via;
+    struct half *half; /* the connection takes it over; NULL: not counted */
 };
 /* On w: takes over fd. Called by accept.c through worker_post. */
 void conn_accept(struct worker *w, int fd, const struct conn_from *from);
@@ -447,8 +453,17 @@ conn_reject(struct conn *c, enum reject_reason reason)
 void conn_linger(struct conn *c); /* rx.c: readable while lingering */
 void conn_get(struct conn *c);
 void conn_put(struct conn *c);
-/* Connections accepted and not yet in full feature phase, all workers. */
-unsigned conn_half_open(void);
+
+/* half.c: connections accepted and not yet logged in.  half_new: one from `peer` is going to w;
+ * takes the place of the oldest at a limit, which is closed by its worker; NULL: no more for now.
+ * Main. */
+struct half;
+struct half *half_new(const struct sockaddr_storage *peer, struct worker *w);
+/* On w: the connection is made. False: it has lost its place meanwhile. */
+bool half_enter(struct half *h, struct conn *c);
+/* It is logged in or gone (NULL: nothing). On w; without half_enter, any thread. */
+void half_leave(struct half *h);
+unsigned half_count(void); /* all workers; any thread */
 
 /* --- login (login.c) -------------------------------------------------------------------------- */
 

@@ -116,6 +116,39 @@ static const struct xp_ops plain_ops = {
     .peer_id = on_peer_id,
 };
 
+void
+xp_set_dscp(int fd)
+{
+    if (tgt_opts.dscp < 0)
+        return;
+    int tos = tgt_opts.dscp << 2, family = 0; /* the two bits below are ECN's (RFC 3168) */
+    socklen_t len = sizeof family;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 && family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+    else
+        (void)setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+}
+
+/* A peer that is gone without a word is noticed: also before login and in discovery, and where
+ * NOP-In is off. On sockets that are not TCP these fail, where there is nothing to set. */
+static void
+set_tcp(int fd)
+{
+    static const int one = 1;
+    int idle = (int)tgt_opts.keepalive_idle_s, interval = (int)tgt_opts.keepalive_interval_s;
+    int count = (int)tgt_opts.keepalive_count;
+    unsigned user_ms = tgt_opts.user_timeout_s * 1000;
+    if (idle > 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    }
+    if (user_ms > 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_ms, sizeof user_ms);
+    xp_set_dscp(fd);
+}
+
 int
 xp_plain_init(struct xp *xp, int fd)
 {
@@ -126,6 +159,7 @@ xp_plain_init(struct xp *xp, int fd)
      * sockets that are not TCP, where there is nothing to turn off. */
     int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    set_tcp(fd);
     *xp = (struct xp){.ops = &plain_ops, .fd = fd};
     return 0;
 }

@@ -219,7 +219,9 @@ def test_everything_settable(settings):
            "thin-provisioning on", "rotation_rate 7200", "allow-in-use no"]
     tgts = [Target("disk", [Lun("a.img", 1 << 20, 3, kind="file", opts=lun)], opts)]
     head = ["workers 1", "placement spread", "login-timeout 9", "max-half-open 10", "max-sessions 5",
-            "shutdown-timeout 1", "default-driver iscsi", "ignore-errors no", "control-port 0"]
+            "max-half-open-per-address 4", "tcp-keepalive-idle 30", "tcp-keepalive-interval 5",
+            "tcp-keepalive-count 3", "tcp-user-timeout 60", "dscp ef", "shutdown-timeout 1",
+            "default-driver iscsi", "ignore-errors no", "control-port 0"]
     with daemon(settings, tgts, head=head) as d:
         text = call(d, "--op show --mode target")
         assert text.startswith("Target 7: %s\n" % NAME)

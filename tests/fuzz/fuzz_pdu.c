@@ -271,6 +271,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(tgt_here()->nconns == 0 && tgt_here()->nsessions == 0);
     check(list_is_empty(&tgt_here()->conns) && list_is_empty(&tgt_here()->sessions));
     check(pool_in_use(tgt_here()->tasks) == 0 && pool_in_use(tgt_here()->txitems) == 0);
-    check(tgt_here()->retained == 0 && registry_count() == 0 && conn_half_open() == 0);
+    check(tgt_here()->retained == 0 && registry_count() == 0 && half_count() == 0);
     return 0;
 }

@@ -116,12 +116,6 @@ conn_accept(struct worker *w, int fd, const struct conn_from *from)
     (void)from;
 }
 
-unsigned
-conn_half_open(void)
-{
-    return 0;
-}
-
 struct tgt_node *
 node_get(struct tgt_node *node)
 {

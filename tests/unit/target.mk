@@ -38,3 +38,7 @@ UNIT_TESTS += tests/unit/test-chap
 tests_unit_test_chap_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-account
 tests_unit_test_account_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-half
+tests_unit_test_half_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-xp
+tests_unit_test_xp_LDADD = $(UNIT_LIBS)

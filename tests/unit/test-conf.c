@@ -120,6 +120,10 @@ static const struct bad bads[] = {
     {T "portal-group 2\n" E, 3, 14, "no portal is in group 2"},
     {T "portal-group x\n" E, 3, 14, "from 0 to 65535"},
     {T "<portal 1.2.3.4>\n</portal>\n" E, 3, 1, "is no block"},
+    {"dscp 64\n", 1, 6, "from 0 to 63"},
+    {"dscp af44\n", 1, 6, "from 0 to 63"},
+    {"dscp cs\n", 1, 6, "from 0 to 63"},
+    {"dscp x\n", 1, 6, "from 0 to 63"},
     {"vendor_id X\n", 1, 1, "stands in a <target> block"},
     {"<target>\n</target>\n", 1, 8, "wants a value"},
     {"<target foo>\n</target>\n", 1, 9, "want iqn."},
@@ -235,6 +239,8 @@ test_globals(void)
     struct conf *c =
         good("# c\nworkers 3\nplacement affine # tail\nstate-dir \"/var/x y\"\n"
              "login-timeout = 7\nmax-half-open=9\nmax-sessions 11\nshutdown-timeout 0\n"
+             "max-half-open-per-address 3\ntcp-keepalive-idle 0\ntcp-keepalive-interval 4\n"
+             "tcp-keepalive-count 5\ntcp-user-timeout 6\ndscp AF31\n"
              "default-driver iscsi\nignore-errors yes\n"
              "portal 192.0.2.1:3261\nportal [2001:db8::1]:3262\nportal ::1\n");
     CU_ASSERT_EQUAL(c->workers, 3);
@@ -242,6 +248,12 @@ test_globals(void)
     CU_ASSERT_STRING_EQUAL(c->state_dir, "/var/x y");
     CU_ASSERT_EQUAL(c->login_timeout_s, 7);
     CU_ASSERT_EQUAL(c->max_half_open, 9);
+    CU_ASSERT_EQUAL(c->max_half_open_per_addr, 3);
+    CU_ASSERT_EQUAL(c->keepalive_idle_s, 0);
+    CU_ASSERT_EQUAL(c->keepalive_interval_s, 4);
+    CU_ASSERT_EQUAL(c->keepalive_count, 5);
+    CU_ASSERT_EQUAL(c->user_timeout_s, 6);
+    CU_ASSERT_EQUAL(c->dscp, 26); /* RFC 2597 6: 011010 */
     CU_ASSERT_EQUAL(c->max_sessions, 11);
     CU_ASSERT_EQUAL(c->shutdown_timeout_s, 0);
     CU_ASSERT_EQUAL_FATAL(c->nportals, 3);

@@ -144,6 +144,7 @@ on_accept(struct worker *w, void *arg)
     struct accept_msg *m = arg;
     struct conn_from from = {.peer.ss_family = AF_INET, .local.ss_family = AF_INET, .via.tpgt = 1};
     ((struct sockaddr_in *)(void *)&from.peer)->sin_addr.s_addr = htonl(0x7f000001);
+    from.half = half_new(&from.peer, w);
     conn_accept(w, m->fd, &from);
     free(m);
 }
@@ -377,7 +378,7 @@ test_login_and_placement(void)
             CU_ASSERT_NOT_EQUAL(p[m].tsih, p[k].tsih);
     }
     CU_ASSERT_EQUAL(registry_count(), 8);
-    CU_ASSERT_EQUAL(conn_half_open(), 0);
+    CU_ASSERT_EQUAL(half_count(), 0);
     for (unsigned k = 0; k < 8; k++) {
         CU_ASSERT_TRUE(ping(&p[k]));
         close(p[k].fd);
@@ -714,11 +715,11 @@ test_login_deadline(void)
     tgt_opts.login_timeout_s = 1;
     open_all(NULL);
     peer_connect(&p, 0);
-    for (int k = 0; k < 500 && conn_half_open() == 0; k++)
+    for (int k = 0; k < 500 && half_count() == 0; k++)
         usleep(1000);
-    CU_ASSERT_EQUAL(conn_half_open(), 1);
+    CU_ASSERT_EQUAL(half_count(), 1);
     CU_ASSERT_TRUE(is_closed(&p));
-    CU_ASSERT_EQUAL(conn_half_open(), 0);
+    CU_ASSERT_EQUAL(half_count(), 0);
     close(p.fd);
     /* no answer to anything but a login */
     peer_connect(&p, 0);
