@@ -31,7 +31,7 @@ EXTRA_DIST += tests/conformance/run tests/conformance/expected-skips tests/confo
 	tests/initiator/boot tests/initiator/bootdisk.py tests/initiator/bootmenu.py \
 	tests/initiator/chap tests/initiator/guest-init tests/initiator/guest-open-iscsi.sh \
 	tests/initiator/qemu \
-	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/perf/verify \
+	tests/initiator/vm tests/initiator/vm-run tests/isolation/run tests/login-storm/run tests/perf/verify \
 	tests/powerloss/kill9 tests/powerloss/run
 include tests/perf/local.mk
 include tests/wire/local.mk
