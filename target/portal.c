@@ -136,7 +136,7 @@ bind_one(struct portal *p, struct bound *b, bool may_come)
     log_event(LL_INFO, LA_NET, "portal-open addr=%s portal=%s group=%u",
               portal_text(&b->addr, text, sizeof text), LOG_ESC(p->spec.at.name),
               (unsigned)p->spec.tpgt);
-    if (b->absent)
+    if (b->absent && p->spec.at.iface[0] == '\0')
         log_event(LL_WARN, LA_NET,
                   "portal-absent addr=%s why=\"no interface has the address; it is served as soon "
                   "as one has\"",

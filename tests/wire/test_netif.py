@@ -143,7 +143,7 @@ def interface(env):
     iface()
     addr("add", "192.0.2.1/24", "2001:db8:1::1/64")
     p = free_port()
-    head = ["<portal iface:evt0:%d>" % p, "    group 4", "</portal>"]
+    head = ["shutdown-timeout 1", "<portal iface:evt0:%d>" % p, "    group 4", "</portal>"]
     mk = disk()
     mk[0].opts += ["portal iface:evt0:%d" % p]
     with env.with_daemon(mk, head=head) as d:
