@@ -92,8 +92,9 @@ def connection_without_proof(env):
         reads(a, env)
 
 
-@row("CH-03", "6.3.5, 4.4", "another account or another initiator does not take over a session")
-def other_account_same_isid(env):
+@row("CH-03", "6.3.5, 4.4", "another initiator with the ISID of a session gets a session "
+     "of its own")
+def other_initiator_same_isid(env):
     env.need_evtgt()
     a = session(env)
     n = session(env, isid=a.isid, initiator=IQN + "stranger")

@@ -185,6 +185,24 @@ def account_of_one_initiator(env):
             fails(c, *c.proof(), t=True)
 
 
+@row("CH-47", "6.3.5, 9.2.1", "with accounts limited to initiators nobody takes over the "
+     "session of another account under her name")
+def no_take_over(env):
+    hers, his = IQN + "hers", IQN + "his"
+    only = Target("locked", [Lun("locked0.img", 4 * MIB, 0)],
+                  ["initiator-address ALL", "incominguser %s %s %s" % (ALICE + (hers,)),
+                   "incominguser bob another-secret-48 " + his])
+    with env.with_daemon([only]):
+        a = Chap(env.new(LOCKED, initiator=hers), *ALICE).login()
+        a.run_ua(scsi.TEST_UNIT_READY, lun=0).good()
+        c = at_challenge(env, user=("bob", "another-secret-48"),
+                         session=dict(initiator=hers, isid=a.isid))
+        fails(c, *c.proof(), t=True)
+        b = Chap(env.new(LOCKED, initiator=his, isid=a.isid), "bob", "another-secret-48").login()
+        b.run_ua(scsi.read10(0, 1), read=BLK, lun=0).good()
+        a.run(scsi.read10(0, 1), read=BLK, lun=0).good()
+
+
 # ---- the brake on guessing ---------------------------------------------------------------------
 
 MALLORY = ("mallory", "a-wrong-secret-0")
