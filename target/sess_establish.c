@@ -82,6 +82,11 @@ refresh_node(struct establish *e)
         return LS_REMOVED;
     if (!account_set_admits(n->accounts, e->res.account))
         return LS_AUTH_FAILURE;
+    const struct conn *c = e->c;
+    if (!node_serves(n, &c->via) || !acl_is_at(n->acl, (const struct sockaddr *)&c->local))
+        return LS_NOT_FOUND;
+    if (!node_admits(n, (const struct sockaddr *)&c->peer, e->res.initiator))
+        return LS_AUTHORIZATION;
     if (n->offline)
         return LS_UNAVAILABLE;
     if (n != e->res.node) {
