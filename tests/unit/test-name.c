@@ -80,6 +80,68 @@ test_utf8(void)
     CU_ASSERT(is_good("iqn.2001-04.com.example:\xc3\xa9", "iqn.2001-04.com.example:\xc3\xa9"));
 }
 
+#define N "iqn.2001-04.com.example:"
+
+/* Case folds in every script that is in use; what is folded already stays (RFC 3722 4, B.2). */
+static void
+test_folds(void)
+{
+    static const struct {
+        const char *in, *want;
+    } v[] = {
+        {N "\xc3\x89\xc3\x96", N "\xc3\xa9\xc3\xb6"},                 /* E acute, O diaeresis */
+        {N "\xc5\xbd\xc5\xb8", N "\xc5\xbe\xc3\xbf"},                 /* Z caron, Y diaeresis */
+        {N "\xc4\x80\xc4\x81", N "\xc4\x81\xc4\x81"},                 /* A macron */
+        {N "\xce\x91\xce\xa9\xce\x86", N "\xce\xb1\xcf\x89\xce\xac"}, /* Greek */
+        {N "\xcf\x82", N "\xcf\x83"},                                 /* final sigma */
+        {N "\xd0\x96\xd0\x81\xd0\xaf", N "\xd0\xb6\xd1\x91\xd1\x8f"}, /* Cyrillic */
+        {N "\xd4\xb1", N "\xd5\xa1"},                                 /* Armenian */
+        {N "\xe1\xba\xa4", N "\xe1\xba\xa5"},                         /* Vietnamese */
+        {N "\xe6\x97\xa5\xe6\x9c\xac", N "\xe6\x97\xa5\xe6\x9c\xac"}, /* no case */
+        {N "\xc3\x97\xc3\xb7", N "\xc3\x97\xc3\xb7"},                 /* signs between letters */
+        {N "\xf0\x9f\x92\xbe", N "\xf0\x9f\x92\xbe"},
+    };
+    for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
+        if (!is_good(v[i].in, v[i].want))
+            fprintf(stderr, "not folded: %s\n", v[i].in);
+        CU_ASSERT(is_good(v[i].in, v[i].want));
+        CU_ASSERT(is_good(v[i].want, v[i].want));
+    }
+}
+
+/* What RFC 3722 forbids or turns into something else would be a second spelling of a name. */
+static void
+test_unprepared(void)
+{
+    static const char *const bad[] = {
+        N "e\xcc\x81",        /* e, combining acute */
+        N "\xef\xbd\x81",     /* full width a */
+        N "\xef\xac\x81",     /* ligature fi */
+        N "\xc2\xb2",         /* superscript two */
+        N "\xc3\x9f",         /* sharp s: ss */
+        N "\xe2\x84\xaa",     /* Kelvin sign: k */
+        N "\xe3\x80\x82",     /* ideographic full stop */
+        N "\xe3\x80\x80",     /* ideographic space */
+        N "\xc2\xad",         /* soft hyphen */
+        N "\xe2\x80\xae",     /* right-to-left override */
+        N "\xef\xbb\xbf",     /* byte order mark */
+        N "\xee\x80\x80",     /* private use */
+        N "\xef\xb7\x90",     /* no character */
+        N "\xf3\xa0\x81\x81", /* tag */
+        N "\xf4\x90\x80\x80", /* beyond Unicode */
+        N "\xf8\x88\x80\x80\x80",
+        N "\x80",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char out[ISCSI_NAME_MAX + 1];
+        const char *why = NULL;
+        if (!is_bad(bad[i], strlen(bad[i])))
+            fprintf(stderr, "accepted: %s\n", bad[i]);
+        CU_ASSERT(is_bad(bad[i], strlen(bad[i])));
+        CU_ASSERT(name_fold(bad[i], strlen(bad[i]), out, &why) != 0 && why != NULL);
+    }
+}
+
 static void
 test_length(void)
 {
@@ -107,8 +169,13 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"forms", test_forms},   {"bad forms", test_bad_forms},       {"utf-8", test_utf8},
-        {"length", test_length}, {"fold", test_fold_takes_old_names},
+        {"forms", test_forms},
+        {"bad forms", test_bad_forms},
+        {"utf-8", test_utf8},
+        {"length", test_length},
+        {"folds", test_folds},
+        {"unprepared", test_unprepared},
+        {"fold", test_fold_takes_old_names},
     };
     return UNIT_RUN("name", tests);
 }
