@@ -3,15 +3,19 @@
  * libFuzzer target: key text through login and, once a login succeeds, through text requests.
  * Input: a byte of settings, then PDUs: flags, two bytes of length, the text (what is left when
  * short).  Whatever comes: every answer is whole pairs of bounded size, what is agreed lies in
- * the ranges of RFC 7143, and only a login that named a target gets in.
+ * the ranges of RFC 7143, and only a login that named a target gets in; where CHAP is demanded,
+ * none without a right response.
  */
 #include "config.h"
 
 #include "base/cur.h"
+#include "target/account.h"
 #include "tests/unit/login_fake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+static struct account_set *accounts;
 
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -23,6 +27,12 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)fake_node("iqn.2001-04.com.example:b", "10.0.0.0/8");
     fake_portal("192.0.2.1", 3260);
     fake_portal("::", 3260);
+    struct secret *in = secret_new("sixteen bytes...", 16),
+                  *out = secret_new("seventeen bytes..", 17);
+    char err[64];
+    struct account *user = account_new("user", in, NULL, err, sizeof err);
+    struct account *self = account_new("self", out, NULL, err, sizeof err);
+    accounts = account_set_new(&user, 1, self, CHAP_ALG_ALL, false);
     log_open("fuzz_text", true); /* stderr is libFuzzer's */
     return 0;
 }
@@ -48,6 +58,7 @@ check_agreed(void)
 {
     const struct sess_params *p = &fake.res.sp;
     check(fake.res.initiator[0] != '\0');
+    check(fake.res.node == NULL || fake.res.node->accounts == NULL || fake.res.account != NULL);
     check((fake.res.node != NULL) != fake.res.discovery);
     check(p->max_burst >= 512 && p->max_burst < 1u << 24);
     check(p->first_burst >= 512 && p->first_burst <= p->max_burst);
@@ -95,6 +106,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fake.nodes[0].keys.v[KEY_IMMEDIATE_DATA] = settings & 1;
     fake.nodes[0].keys.v[KEY_HEADER_DIGEST] = (settings & 2) ? DIGEST_CRC32C : 3;
     fake.nodes[0].keys.v[KEY_MAX_BURST] = (settings & 4) ? 512 : 1u << 20;
+    fake.nodes[0].accounts = (settings & 8) ? accounts : NULL;
     bool alive = true;
     while (alive && in.left != 0) {
         bool full_feature = fake.c.sess != NULL;
