@@ -25,6 +25,7 @@ static const char *const names[CT_COUNT] = {
     [CT_CONN_REFUSED] = "conn_refused",
     [CT_LOGIN_OK] = "login_ok",
     [CT_LOGIN_FAILED] = "login_failed",
+    [CT_LOGIN_MOVED] = "login_moved",
     [CT_PDU_IN] = "pdu_in",
     [CT_PDU_OUT] = "pdu_out",
     [CT_PDU_REJECTED] = "pdu_rejected",

@@ -13,6 +13,7 @@ enum counter {
     CT_CONN_REFUSED,
     CT_LOGIN_OK,
     CT_LOGIN_FAILED,
+    CT_LOGIN_MOVED,
     CT_PDU_IN,
     CT_PDU_OUT,
     CT_PDU_REJECTED,

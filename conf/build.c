@@ -337,6 +337,22 @@ is_bind(const struct raw_node *n)
 }
 
 static bool
+is_redirect(const struct raw_node *n)
+{
+    return strncasecmp(n->name, "redirect", 8) == 0;
+}
+
+static void
+target_redirect(struct builder *b, struct conf_target *t, const struct raw_node *n)
+{
+    char err[512] = "";
+    if (b->ck->redirect && b->ck->redirect(n->name, n->value, err, sizeof err, b->ck->arg) < 0)
+        conf_report_add(b->r, true, &n->vpos, "%s", err);
+    else
+        add_kv(&t->redirects, &t->nredirects, n);
+}
+
+static bool
 is_lun_directive(const struct raw_node *n)
 {
     const struct directive *d = table_find(n->name, SC_LUN);
@@ -359,6 +375,8 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
         run_setter(b, t, n, d);
     else if (is_bind(n))
         target_bind(b, t, n);
+    else if (is_redirect(n))
+        target_redirect(b, t, n);
     else if (!account_directive(b, &t->accounts, n))
         target_access(b, t, n);
 }

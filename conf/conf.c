@@ -68,6 +68,7 @@ conf_new(void)
     c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
     c->max_half_open_per_addr = c->keepalive_idle_s = c->keepalive_interval_s = CONF_UNSET;
     c->keepalive_count = c->user_timeout_s = c->dscp = CONF_UNSET;
+    c->redirect_timeout_s = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;
     return c;
@@ -86,6 +87,7 @@ conf_free(struct conf *c)
         free(t->keys);
         free(t->addrs);
         free(t->locals);
+        free(t->redirects);
         free(t->names);
         conf_accounts_fini(&t->accounts);
         free(t->binds);

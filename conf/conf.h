@@ -85,10 +85,12 @@ struct conf_target {
     struct conf_kv *addrs, *names, *locals; /* initiator-address, initiator-name, local-address */
     unsigned naddrs, nnames, nlocals;
     struct conf_accounts accounts;
-    unsigned chap_algs; /* bit 0: MD5 (5), 1: SHA-1 (6), 2: SHA-256 (7), 3: SHA3-256 (8) */
-    unsigned chap_sha1_7; /* both: CONF_UNSET: the daemon's */
+    unsigned chap_algs;      /* bit 0: MD5 (5), 1: SHA-1 (6), 2: SHA-256 (7), 3: SHA3-256 (8) */
+    unsigned chap_sha1_7;    /* both: CONF_UNSET: the daemon's */
     struct conf_bind *binds; /* none: every portal */
     unsigned nbinds;
+    struct conf_kv *redirects; /* Redirect..., redirect-initiator, in the order of the file */
+    unsigned nredirects;
     struct conf_lun *luns; /* sorted by number */
     unsigned nluns;
 };
@@ -108,11 +110,11 @@ struct conf_bind {
 };
 
 struct conf {
-    unsigned workers; /* CONF_UNSET: not said; likewise below */
+    unsigned workers;      /* CONF_UNSET: not said; likewise below */
     unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
     unsigned affine;  /* 0 spread, 1 affine */
     unsigned login_timeout_s, max_half_open, max_half_open_per_addr;
-    unsigned max_sessions, shutdown_timeout_s;
+    unsigned max_sessions, shutdown_timeout_s, redirect_timeout_s;
     unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
     unsigned dscp;
     unsigned discovery_filter; /* 0 name, 1 portal, 2 all */
@@ -137,6 +139,8 @@ struct conf_checks {
     int (*address)(const char *text, char *err, size_t errsize, char *warn, size_t warnsize,
                    void *arg);
     int (*initiator)(const char *text, char *err, size_t errsize, void *arg);
+    /* A setting of redirection, by its directive's name: 0; -EINVAL and why. */
+    int (*redirect)(const char *name, const char *value, char *err, size_t errsize, void *arg);
     /* A whole LUN (unknown layers, options of the backing store): 0; -EINVAL and why. */
     int (*lun)(const struct conf_lun *lun, char *err, size_t errsize, void *arg);
     void *arg;

@@ -54,7 +54,9 @@ static const struct verb {
     {"connection", "stat", admin_sess_stat},     {"lld", "show", admin_lld_show},
     {"account", "new", admin_account_new},       {"account", "delete", admin_account_delete},
     {"account", "bind", admin_account_bind},     {"account", "unbind", admin_account_unbind},
-    {"account", "show", admin_account_show},
+    {"account", "show", admin_account_show},     {"system", "drain", admin_system_drain},
+    {"system", "undrain", admin_system_undrain}, {"target", "drain", admin_target_drain},
+    {"target", "undrain", admin_target_undrain}, {"session", "renegotiate", admin_sess_renegotiate},
 };
 
 /* --- answers --------------------------------------------------------------------------------- */

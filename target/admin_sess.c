@@ -204,7 +204,7 @@ end_here(struct ending *e, struct sess *s)
         struct conn *c = container_of(it, struct conn, on_sess);
         if (c->cid == e->cid) {
             e->saw_conn = true;
-            async_send(c, 2, c->cid, 0, 0); /* RFC 7143 11.9.1: this connection is dropped */
+            async_send(c, ASYNC_DROP_CONN, c->cid, 0, 0);
             conn_close(c, "closed by the administrator", true);
             return;
         }

@@ -12,6 +12,7 @@
 
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/redirect.h"
 
 #define TID_MAX 65535u
 
@@ -116,6 +117,21 @@ keys_json(const struct model_target *t)
     return a;
 }
 
+static void
+redirect_json(const struct model_target *t, json_t *o)
+{
+    const struct drain *d = t->drain ? t->drain : model.drain;
+    json_t *a = json_array();
+    const char *name;
+    char value[1400];
+    for (unsigned i = 0; redirect_show(t->redirect, i, &name, value, sizeof value); i++)
+        json_array_append_new(a, json_pack("[ss]", name, value));
+    json_object_set_new(o, "redirect", a);
+    json_object_set_new(o, "draining", json_boolean(d != NULL));
+    if (d)
+        json_object_set_new(o, "drain_to", json_string(d->to.text));
+}
+
 static json_t *
 target_json(const struct model_target *t, json_t *sessions)
 {
@@ -135,6 +151,7 @@ target_json(const struct model_target *t, json_t *sessions)
     json_object_set_new(o, "nop_set", json_boolean(t->nop_interval_s != 0xffffffffu));
     json_object_set_new(o, "MaxQueueCmd", json_integer(t->max_cmds));
     json_object_set_new(o, "keys", keys_json(t));
+    redirect_json(t, o);
     json_object_set_new(o, "addresses", rules_json(t, RULE_ADDRESS));
     json_object_set_new(o, "initiators", rules_json(t, RULE_NAME));
     json_object_set_new(o, "local_addresses", rules_json(t, RULE_LOCAL));
@@ -181,7 +198,22 @@ struct target_change {
     bool offline, hidden;
     unsigned nop_interval_s, nop_count, max_cmds;
     char alias[256];
+    struct redirect *redirect; /* a reference, or NULL */
 };
+
+/* 0; -ENOENT; -EINVAL and err. */
+static int
+change_redirect(struct target_change *c, const char *name, const char *value, char *err,
+                size_t errsize)
+{
+    int rc;
+    struct redirect *r = redirect_with(c->redirect, name, value, &rc, err, errsize);
+    if (!r)
+        return rc;
+    redirect_put(c->redirect);
+    c->redirect = r;
+    return 0;
+}
 
 static bool
 number(const char *text, unsigned min, unsigned max, unsigned *out)
@@ -230,7 +262,7 @@ change_one(struct target_change *c, const char *name, const char *value, char *e
             if (keys_show(&c->keys, i, &n, v, sizeof v) && strcasecmp(n, name) == 0)
                 return keys_set(&c->keys, name, value, err, errsize) == 0 ? 0 : -EINVAL;
         }
-        return -ENOENT;
+        return change_redirect(c, name, value, err, errsize);
     }
     return ok ? 0 : -EINVAL;
 }
@@ -259,10 +291,13 @@ admin_target_update(struct admin_req *r)
                                .nop_count = t->nop_count,
                                .max_cmds = t->max_cmds};
     memcpy(c.alias, t->alias, sizeof c.alias);
+    c.redirect = t->redirect ? redirect_get(t->redirect) : NULL;
     json_object_foreach(params, name, v)
     {
         int rc = json_is_string(v) ? change_one(&c, name, json_string_value(v), err, sizeof err)
                                    : -EINVAL;
+        if (rc < 0)
+            redirect_put(c.redirect);
         if (rc == -ENOENT) {
             admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
             return;
@@ -279,6 +314,8 @@ admin_target_update(struct admin_req *r)
     t->nop_count = c.nop_count;
     t->max_cmds = c.max_cmds;
     memcpy(t->alias, c.alias, sizeof t->alias);
+    redirect_put(t->redirect);
+    t->redirect = c.redirect;
     model_touch(t);
     admin_publish(r);
 }

@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "target/apply_store.h"
 #include "target/model.h"
+#include "target/redirect.h"
 
 #define START_DEADLINE_MS 10000 /* stores that take longer come up later */
 
@@ -109,6 +110,15 @@ check_initiator(const char *text, char *err, size_t errsize, void *arg)
 }
 
 static int
+check_redirect(const char *name, const char *value, char *err, size_t errsize, void *arg)
+{
+    int rc;
+    (void)arg;
+    redirect_put(redirect_with(NULL, name, value, &rc, err, errsize));
+    return rc;
+}
+
+static int
 check_lun(const struct conf_lun *l, char *err, size_t errsize, void *arg)
 {
     (void)arg;
@@ -122,6 +132,7 @@ apply_checks(void)
                                               .target_name = check_target_name,
                                               .address = check_address,
                                               .initiator = check_initiator,
+                                              .redirect = check_redirect,
                                               .lun = check_lun};
     return &checks;
 }
@@ -302,7 +313,7 @@ static void
 add_target(const struct conf_target *ct)
 {
     struct model_target *t = model_target_new(ct->tid, ct->name);
-    char err[256];
+    char err[512];
 
     if (ct->alias)
         snprintf(t->alias, sizeof t->alias, "%s", ct->alias);
@@ -318,6 +329,15 @@ add_target(const struct conf_target *ct)
                       LOG_ESC(t->name), LOG_ESC(ct->keys[i].value), err);
     }
     add_auth(&t->auth, &ct->accounts, ct->chap_algs, ct->chap_sha1_7);
+    for (unsigned i = 0; i < ct->nredirects; i++) {
+        const struct conf_kv *kv = &ct->redirects[i];
+        int rc;
+        struct redirect *r = redirect_with(t->redirect, kv->name, kv->value, &rc, err, sizeof err);
+        if (!r)
+            log_abort("checked configuration does not hold: %s", err);
+        redirect_put(t->redirect);
+        t->redirect = r;
+    }
     for (unsigned i = 0; i < ct->naddrs; i++)
         model_rule_add(t, ct->addrs[i].value, RULE_ADDRESS);
     for (unsigned i = 0; i < ct->nnames; i++)

@@ -37,6 +37,7 @@ struct tgt_opts tgt_opts = {
     .keepalive_count = 6,
     .dscp = -1,
     .login_delay_ms = 2000,
+    .redirect_timeout_s = 5,
     .sess_mem_bytes = 32 * 1024 * 1024,
 };
 
@@ -190,6 +191,7 @@ settle(struct conn *c, struct worker *w)
     tx_init(c);
     worker_timer_init(&c->timer, w, on_timer);
     deferred_init(&c->close_later, on_close_later);
+    async_init(c);
     list_add_tail(&here->conns, &c->on_worker);
     here->nconns++;
 }
@@ -380,6 +382,7 @@ conn_close(struct conn *c, const char *why, bool flush)
     c->closing = true;
     c->flushing = flush && !c->tx.lost;
     rx_pause(c, RX_PAUSE_CLOSE);
+    async_withdraw(c);
     conn_event(c, CE_CLOSE);
     worker_defer(c->w, &c->close_later);
 }

@@ -3,7 +3,8 @@ sbin_PROGRAMS += evtgtd
 noinst_LIBRARIES += target/libtarget.a
 target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.h target/auth.h target/keys.h target/nego.h \
 	target/conn.c target/datain.c target/dataout.c target/logout.c target/nop.c target/pdutab.c \
-	target/registry.c target/reject.c target/rx.c target/sess.c target/sess_establish.c \
+	target/async.c target/registry.c target/reject.c target/redirect.c target/redirect_ask.c \
+	target/redirect.h target/rx.c target/sess.c target/sess_establish.c \
 	target/sess_shutdown.c target/task.c target/tmf.c \
 	target/tx.c target/xp_plain.c \
 	target/account.c target/account.h target/account_model.c target/acl.c target/acl_files.c target/acl_list.c target/acl_priv.h \
@@ -12,7 +13,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/text.c target/isns_dd.c target/isns_dd.h \
 	target/accept.c target/announce.c target/half.c target/portal.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_portal.c target/admin_priv.h target/admin_req.c \
-	target/admin_sess.c target/admin_sys.c target/admin_target.c \
+	target/admin_drain.c target/admin_sess.c target/admin_sys.c target/admin_target.c \
 	target/apply.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \
 	target/model.c target/model.h \
 	target/node.c target/notify.c target/notify.h target/watch.c

@@ -22,6 +22,7 @@
 #include "target/account.h"
 #include "target/auth.h"
 #include "target/chap.h"
+#include "target/redirect.h"
 #include "target/target.h"
 
 #define LOGIN_T    0x80u
@@ -40,6 +41,7 @@ enum login_stage {
     LG_OPERATIONAL = 4,
     LG_ESTABLISHING = 8, /* sess.c has it; nothing is read */
     LG_OVER = 16,        /* refused; the connection is closing */
+    LG_ASKING = 32,      /* a program is asked about redirection; nothing is read */
 };
 
 struct stage_row {
@@ -74,6 +76,10 @@ struct login {
     uint32_t itt;
     struct nego nego;
     struct auth auth;
+    bool answered; /* the program about redirection has: `redirect` is its word */
+    struct redirect_answer redirect;
+    uint8_t *kept; /* the first text, while it is asked */
+    size_t kept_len;
     struct worker_timer held;      /* the judgement of a proof is held back */
     enum login_status held_status; /* then this is answered */
     char asked[64];                /* TargetName as sent, cut: for the log */
@@ -135,6 +141,7 @@ login_free(struct conn *c)
         node_put(l->res.node);
     text_out_free(&l->out);
     free(l->in);
+    free(l->kept);
     free(l);
 }
 
@@ -163,6 +170,8 @@ status_text(enum login_status status)
         enum login_status status;
         const char *text;
     } texts[] = {
+        {LS_MOVED_TEMP, "moved temporarily"},
+        {LS_MOVED_PERM, "moved permanently"},
         {LS_INITIATOR_ERROR, "initiator error"},
         {LS_AUTH_FAILURE, "authentication failure"},
         {LS_AUTHORIZATION, "not allowed"},
@@ -214,10 +223,31 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
         key, more);
 }
 
+/* "All of the redirection Status-Class responses MUST return one or more text key parameters of
+ * the type TargetAddress" (11.13.5); the session that may be there is not touched. */
+static enum verdict
+redirect(struct conn *c)
+{
+    struct login *l = c->login;
+    struct text_out out = {.limit = LOGIN_DSL};
+    counter_add(CT_LOGIN_MOVED, 1);
+    log_event(LL_INFO, LA_LOGIN, "login-redirected peer=%s initiator=%s target=%s to=%s why=\"%s\"",
+              c->peer_text, LOG_ESC(l->res.initiator), LOG_ESC(l->asked), l->redirect.to,
+              l->redirect.why);
+    text_put(&out, keys_def(KEY_TARGET_ADDRESS)->name, l->redirect.to);
+    send_response(c, 0, l->redirect.status, l->res.tsih, out.p, (uint32_t)out.len);
+    text_out_free(&out);
+    l->stage = LG_OVER;
+    conn_close(c, "login redirected", true);
+    return KEEP;
+}
+
 static enum verdict
 refuse(struct conn *c, enum login_status status, const char *why)
 {
     struct login *l = c->login;
+    if (status == LS_MOVED_TEMP || status == LS_MOVED_PERM)
+        return redirect(c);
     counter_add(CT_LOGIN_FAILED, 1);
     log_refusal(c, status, why);
     /* T, C and the stages are reserved when a login fails (11.13.5). */
@@ -228,6 +258,20 @@ refuse(struct conn *c, enum login_status status, const char *why)
 }
 
 /* --- names ----------------------------------------------------------------------------------- */
+
+/* LS_OK: here. */
+static enum login_status
+where_to(struct conn *c, const struct tgt_node *node)
+{
+    struct login *l = c->login;
+    struct redirect_answer a;
+    redirect_decide(c, node, l->res.initiator, &a);
+    if (a.status != LS_ASKING)
+        l->redirect = a; /* also when the program was asked: things have changed meanwhile */
+    else if (!l->answered)
+        return LS_ASKING;
+    return l->redirect.status;
+}
 
 /* Which target, and may this initiator have it (RFC 7143 13.4, 11.13.5). */
 static enum login_status
@@ -249,6 +293,8 @@ find_target(struct conn *c, const char **why)
     *why = "the target is not bound to this portal";
     if (!node_serves(node, &c->via))
         return LS_NOT_FOUND;
+    if (l->res.node != NULL)
+        node_put(l->res.node); /* it was looked for before, and a program was asked */
     l->res.node = node_get(node);
     l->auth.node = node;
     l->nego.ours = node->keys;
@@ -258,6 +304,11 @@ find_target(struct conn *c, const char **why)
     *why = "not admitted by the target's access list or discovery domains";
     if (!node_admits(node, (const struct sockaddr *)&c->peer, l->res.initiator))
         return LS_AUTHORIZATION;
+    /* Before authentication, as 11.13.5 allows; and only who would be admitted hears an address. */
+    enum login_status moved = where_to(c, node);
+    *why = l->redirect.why;
+    if (moved != LS_OK)
+        return moved;
     *why = "target is offline";
     return node->offline ? LS_UNAVAILABLE : LS_OK;
 }
@@ -293,7 +344,8 @@ read_names(struct conn *c, const char **why)
     l->nego.discovery = l->res.discovery;
     l->nego.leading = l->res.tsih == 0;
     enum login_status status = l->res.discovery ? LS_OK : find_target(c, why);
-    choose_auth(l);
+    if (status != LS_ASKING)
+        choose_auth(l);
     return status;
 }
 
@@ -414,6 +466,44 @@ join(struct login *l, const struct pdu *pdu)
     l->in_len += pdu->data_len;
 }
 
+static enum login_status negotiate(struct conn *c, const uint8_t *text, size_t len,
+                                   const char **why);
+static enum verdict judge(struct conn *c, enum login_status status, const char *why);
+
+/* Goes on with the text when the program has said where the login goes. */
+static void
+on_redirect(struct conn *c, const struct redirect_answer *a)
+{
+    struct login *l = c->login;
+    const char *why = NULL;
+    if (c->closing || l == NULL || !(l->stage & LG_ASKING))
+        return;
+    l->stage &= (uint8_t)~LG_ASKING;
+    l->redirect = *a;
+    l->answered = true;
+    rx_resume(c, RX_PAUSE_LOGIN);
+    enum login_status status = negotiate(c, l->kept, l->kept_len, &why);
+    if (status != LS_ASKING)
+        (void)judge(c, status, why);
+}
+
+/* LS_ASKING: nothing is read until the answer is there. */
+static enum login_status
+ask_where(struct conn *c, const uint8_t *text, size_t len, const char **why)
+{
+    struct login *l = c->login;
+    *why = "too many logins wait for the program that is asked about redirection";
+    if (!redirect_ask(c, l->res.node, l->res.initiator, on_redirect))
+        return LS_NO_RESOURCES;
+    l->named = false;
+    l->kept = xmalloc(len + 1);
+    memcpy(l->kept, text, len);
+    l->kept_len = len;
+    l->stage |= LG_ASKING;
+    rx_pause(c, RX_PAUSE_LOGIN);
+    return LS_ASKING;
+}
+
 /* A complete text (it may be empty): read, decide, answer. */
 static enum login_status
 negotiate(struct conn *c, const uint8_t *text, size_t len, const char **why)
@@ -428,6 +518,8 @@ negotiate(struct conn *c, const uint8_t *text, size_t len, const char **why)
     l->named = true;
     if (first)
         status = read_names(c, why);
+    if (status == LS_ASKING)
+        return ask_where(c, text, len, why);
     if (status != LS_OK)
         return status;
     note_alias(l);
@@ -562,7 +654,7 @@ login_pdu(struct conn *c, struct pdu *pdu)
 {
     worker_assert_owner(c->w);
     struct login *l = c->login ? c->login : login_new(c, pdu);
-    if ((l->stage & (LG_ESTABLISHING | LG_OVER)) || worker_timer_is_active(&l->held))
+    if ((l->stage & (LG_ESTABLISHING | LG_OVER | LG_ASKING)) || worker_timer_is_active(&l->held))
         return l->stage == LG_OVER ? KEEP : DROP_CONN;
     l->itt = pdu->itt;
     l->flags = pdu->flags;
@@ -586,6 +678,8 @@ login_pdu(struct conn *c, struct pdu *pdu)
     } else {
         status = negotiate(c, pdu->data, pdu->data_len, &why);
     }
+    if (status == LS_ASKING)
+        return KEEP; /* on_redirect goes on */
     return judge(c, status, why);
 }
 
@@ -594,7 +688,8 @@ login_foreign_pdu(struct conn *c, const struct pdu *pdu)
 {
     worker_assert_owner(c->w);
     struct login *l = c->login;
-    if (l == NULL || (l->stage & (LG_ESTABLISHING | LG_OVER)) || worker_timer_is_active(&l->held))
+    if (l == NULL || (l->stage & (LG_ESTABLISHING | LG_OVER | LG_ASKING)) ||
+        worker_timer_is_active(&l->held))
         return DROP_CONN;
     l->itt = pdu->itt;
     return refuse(c, LS_INVALID_REQUEST, "a PDU that is no Login Request");

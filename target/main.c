@@ -31,6 +31,7 @@
 #include "target/admin.h"
 #include "target/model.h"
 #include "target/notify.h"
+#include "target/redirect.h"
 
 #define WORKERS_MAX 64
 #define SPIN_US     50 /* some wake-ups' worth: docs/performance.md */
@@ -250,6 +251,8 @@ read_conf(void)
         tgt_opts.dscp = (int)c->dscp;
     if (c->max_sessions != CONF_UNSET)
         tgt_opts.max_sessions = c->max_sessions;
+    if (c->redirect_timeout_s != CONF_UNSET)
+        tgt_opts.redirect_timeout_s = c->redirect_timeout_s;
     if (c->shutdown_timeout_s != CONF_UNSET)
         tgt_opts.shutdown_s = c->shutdown_timeout_s;
     if (c->login_delay_ms != CONF_UNSET)
@@ -331,6 +334,7 @@ static void
 leave(int status)
 {
     notify_send("STOPPING=1");
+    redirect_stop();
     admin_end();
     if (d.o.pid_path)
         unlink(d.o.pid_path);
@@ -541,6 +545,7 @@ main(int argc, char **argv)
     rc = apply_seed();
     if (rc < 0)
         fail("state directory %s: record host-seed: %s", d.o.state_dir, strerror(-rc));
+    redirect_init();
     watch_signals();
     start_workers();
     worker_run(d.main);

@@ -13,6 +13,7 @@
 #include "base/netif.h"
 #include "base/pool.h"
 #include "target/model.h"
+#include "target/redirect.h"
 
 #define MAX_CMDS_DEFAULT 128
 
@@ -120,6 +121,8 @@ model_target_free(struct model_target *t)
     model_touch_luns(t);
     isns_dd_put(t->dd);
     free(t->binds);
+    redirect_put(t->redirect);
+    free(t->drain);
     free(t);
 }
 
@@ -277,6 +280,17 @@ make_map(const struct model_target *t)
     return m;
 }
 
+static struct drain *
+drain_copy(const struct drain *d)
+{
+    struct drain *n;
+    if (!d)
+        return NULL;
+    n = xmalloc(sizeof *n);
+    *n = *d;
+    return n;
+}
+
 static struct tgt_node *
 make_node(struct model_target *t, char *err, size_t errsize)
 {
@@ -299,6 +313,8 @@ make_node(struct model_target *t, char *err, size_t errsize)
     n->max_cmds = t->max_cmds;
     n->keys = t->keys;
     n->acl = acl;
+    n->redirect = t->redirect ? redirect_get(t->redirect) : NULL;
+    n->drain = drain_copy(t->drain ? t->drain : model.drain);
     if (model.dd_only)
         n->dd = t->dd ? isns_dd_get(t->dd) : isns_dd_new(NULL, 0);
     n->accounts = model_auth_set(&t->auth);

@@ -91,10 +91,12 @@ struct model_target {
     unsigned nbinds;
     struct list rules; /* struct model_rule, in the order given */
     struct list luns;
-    struct isns_dd *dd;    /* initiators in its discovery domains; NULL: not known */
-    struct tgt_node *node; /* as published last; NULL: must be made anew */
-    struct lun_map *map;   /* its LUNs; NULL: must be made anew. The same object as long as nothing
-                              changed: a new one is announced to initiators */
+    struct isns_dd *dd;        /* initiators in its discovery domains; NULL: not known */
+    struct redirect *redirect; /* counted; NULL: nothing is set */
+    struct drain *drain;       /* its own, or NULL */
+    struct tgt_node *node;     /* as published last; NULL: must be made anew */
+    struct lun_map *map; /* its LUNs; NULL: must be made anew. The same object as long as nothing
+                            changed: a new one is announced to initiators */
 };
 
 #define MODEL_BUCKETS 1024u /* thousands of stores are looked up by path */
@@ -107,7 +109,8 @@ struct model {
     struct worker *main;
     struct cstore *cstore;
     uint8_t seed[32];
-    bool offline; /* the whole daemon: every target answers as if it were offline */
+    bool offline;        /* the whole daemon: every target answers as if it were offline */
+    struct drain *drain; /* of the whole daemon, or NULL */
     enum discovery_filter filter;
     const struct acl_files *files; /* IET's access files; NULL: none are in force */
     bool dd_only;                  /* access by discovery domain; where it is not known: nobody */
@@ -156,7 +159,8 @@ const char *model_bind_clash(const struct model_auth *where, const struct accoun
                              bool outgoing);
 /* A new set for publication; NULL: nothing is demanded there. */
 struct account_set *model_auth_set(const struct model_auth *where);
-/* Portals (name) and groups (name "", tag) a target is bound to; adding twice is the same as once. */
+/* Portals (name) and groups (name "", tag) a target is bound to; adding twice is the same as once.
+ */
 struct portal_id *model_via_find(const struct model_target *t, const struct portal_id *id);
 void model_via_add(struct model_target *t, const struct portal_id *id);
 void model_via_del(struct model_target *t, struct portal_id *b);

@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "target/account.h"
+#include "target/redirect.h"
 #include "target/target.h"
 
 struct tgt_node *
@@ -26,6 +27,8 @@ node_put(struct tgt_node *n)
     if (!n || !ref_put(&n->ref))
         return;
     acl_put(n->acl);
+    redirect_put(n->redirect);
+    free(n->drain);
     isns_dd_put(n->dd);
     account_set_put(n->accounts);
     lun_map_put(n->map);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reject and Asynchronous Message: what the target says unasked (RFC 7143 11.17, 11.9).  Called
- * by conn.c and the handlers on the connection's worker.
+ * Reject (RFC 7143 11.17).  Called by conn.c and the handlers on the connection's worker.
  */
 #include "config.h"
 
@@ -27,20 +26,4 @@ reject_send(struct conn *c, const struct pdu *pdu, enum reject_reason reason)
     put_be32(bhs + 16, TAG_RESERVED);
     conn_stamp(c, bhs, true);
     tx_pdu(c, bhs, pdu->bhs, BHS_LEN, NULL, NULL);
-}
-
-void
-async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_t p3)
-{
-    worker_assert_owner(c->w);
-    if (c->closing)
-        return;
-    uint8_t bhs[BHS_LEN] = {OPC_ASYNC, 0x80};
-    put_be32(bhs + 16, TAG_RESERVED);
-    conn_stamp(c, bhs, true);
-    bhs[36] = event;
-    put_be16(bhs + 38, p1);
-    put_be16(bhs + 40, p2);
-    put_be16(bhs + 42, p3);
-    tx_pdu(c, bhs, NULL, 0, NULL, NULL);
 }

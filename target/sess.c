@@ -14,6 +14,7 @@
 #include "base/counter.h"
 #include "base/pool.h"
 #include "base/serial.h"
+#include "target/redirect.h"
 #include "target/target.h"
 
 #define HELD_BYTES_MAX (4u * 1024 * 1024)
@@ -431,10 +432,26 @@ sess_drop(struct sess *s, const char *why)
     list_each(it, &s->conns) {
         struct conn *c = container_of(it, struct conn, on_sess);
         if (conn_is_full_feature(c))
-            async_send(c, 3, 0, 0, 0);
+            async_send(c, ASYNC_DROP_SESS, 0, 0, 0); /* 0: nothing is retained */
         conn_close(c, why, true);
     }
     sess_kill(s, why);
+}
+
+/* A drain begins, is begun anew or is called off. */
+static void
+drain_sess(struct sess *s, const struct tgt_node *old, const struct tgt_node *n)
+{
+    unsigned before = old->drain ? old->drain->id : 0, now = n->drain ? n->drain->id : 0;
+    if (before == now)
+        return;
+    list_each(it, &s->conns) {
+        struct conn *c = container_of(it, struct conn, on_sess);
+        if (n->drain)
+            async_ask_logout(c, n->drain->deadline_s, "the target is drained");
+        else
+            async_withdraw(c);
+    }
 }
 
 void
@@ -457,6 +474,7 @@ sess_node_changed(struct sess *s, struct tgt_node *n)
     }
     if (n->map != old->map)
         itn_set_map(s->itn, n->map);
+    drain_sess(s, old, n);
     node_put(old);
 }
 

@@ -87,7 +87,7 @@ refresh_node(struct establish *e)
         return LS_NOT_FOUND;
     if (!node_admits(n, (const struct sockaddr *)&c->peer, e->res.initiator))
         return LS_AUTHORIZATION;
-    if (n->offline)
+    if (n->offline || n->drain) /* since it was let in: it may try again, and hear where to go */
         return LS_UNAVAILABLE;
     if (n != e->res.node) {
         node_put(e->res.node);

@@ -29,7 +29,6 @@ on_ask(struct worker *w, void *arg)
 {
     (void)w;
     (void)arg;
-    uint16_t s = (uint16_t)(tgt_opts.shutdown_s < 0xffff ? tgt_opts.shutdown_s : 0xffff);
     list_each(it, &tgt_here()->conns) {
         struct conn *c = container_of(it, struct conn, on_worker);
         if (c->closing)
@@ -38,8 +37,7 @@ on_ask(struct worker *w, void *arg)
             conn_close(c, "the daemon ends", true);
             continue;
         }
-        async_send(c, 1, 0, 0, s);
-        conn_event(c, CE_LOGOUT_ASKED);
+        async_ask_logout(c, tgt_opts.shutdown_s, "the daemon ends");
     }
 }
 

@@ -8,6 +8,7 @@
  *   login.c   login phase, keys.c/nego.c text keys, name.c, acl.c, discovery.c, text.c
  *   announce.c  which addresses a peer is told
  *   chap*.c   CHAP's rounds, digests, brake on guessing    account*.c   names and secrets
+ *   redirect.c, redirect_ask.c  where logins are sent; admin_drain.c  emptying a node
  *   sess.c    sessions, CmdSN window   registry.c  (name, ISID, target, TPGT) -> session, TSIH
  *   task.c    SCSI commands            datain.c, dataout.c  their data
  *   tmf.c nop.c logout.c reject.c async.c
@@ -41,6 +42,8 @@
 #define ISCSI_NAME_MAX 223 /* bytes, RFC 7143 4.2.7.1 */
 
 struct conn;
+struct redirect;
+struct drain;
 struct sess;
 struct task;
 struct login;
@@ -58,6 +61,7 @@ struct tgt_opts {
     unsigned nop_interval_s;         /* 10; 0: off. per node overridable */
     unsigned nop_count;              /* 3 unanswered pings (as tgt) */
     unsigned shutdown_s;             /* 5: deadline for an orderly SIGTERM */
+    unsigned redirect_timeout_s;     /* 5: for the answer of a RedirectCallback */
     unsigned login_delay_ms;   /* 2000: most that the answer to a guessed secret is held back */
     uint64_t sess_mem_bytes;   /* 32 MiB: 128 commands with a first burst of 256 KiB */
     unsigned keepalive_idle_s; /* 60; 0: off. TCP_KEEPIDLE, _KEEPINTVL, _KEEPCNT */
@@ -198,6 +202,8 @@ struct tgt_node {
     struct isns_dd *dd;           /* access by discovery domain; NULL: not asked for */
     struct account_set *accounts; /* NULL: nobody has to authenticate itself */
     struct lun_map *map;
+    struct redirect *redirect; /* NULL: logins stay here */
+    struct drain *drain;       /* NULL: not being drained */
 };
 
 struct node_portal {
@@ -409,8 +415,14 @@ struct conn {
         uint8_t *out; /* answer not yet sent, as far as it was made */
         uint32_t out_len, out_pos;
         struct discovery_walk *walk; /* what makes the rest of it; NULL: that is all */
+        bool declared;         /* our MaxRecvDataSegmentLength was said in it */
         uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
     } text;
+    struct { /* async.c: what the initiator was asked for */
+        struct worker_timer timer;
+        uint8_t event; /* enum async_event; 0: nothing */
+        const char *why;
+    } asked;
     struct deferred close_later;
     struct establish *est;             /* sess.c: establishment under way */
     void (*move_then)(struct conn *c); /* conn_move under way */
@@ -486,6 +498,7 @@ enum login_status { /* class << 8 | detail, RFC 7143 11.13.5 */
                     LS_TARGET_ERROR = 0x0300,
                     LS_UNAVAILABLE = 0x0301,
                     LS_NO_RESOURCES = 0x0302,
+                    LS_ASKING = 0xffff, /* of this target only: not known yet */
 };
 
 struct sess_params { /* agreed by the leading login */
@@ -720,9 +733,23 @@ enum verdict logout_pdu(struct conn *c, struct pdu *pdu);
 
 /* Reject with a copy of the header (RFC 7143 11.17). */
 void reject_send(struct conn *c, const struct pdu *pdu, enum reject_reason reason);
-/* Asynchronous Message (RFC 7143 11.9): event 1 logout request, 2 connection drop, 3 session drop,
- * 4 renegotiate. */
-void async_send(struct conn *c, uint8_t event, uint16_t p1, uint16_t p2, uint16_t p3);
+
+/* --- Asynchronous Messages (async.c; RFC 7143 11.9) ------------------------------------------- */
+
+enum async_event { ASYNC_LOGOUT = 1, ASYNC_DROP_CONN = 2, ASYNC_DROP_SESS = 3, ASYNC_TEXT = 4 };
+void async_send(struct conn *c, enum async_event event, uint16_t p1, uint16_t p2, uint16_t p3);
+/* Asks the initiator to log out within `s` seconds; whoever is still there then is dropped (event
+ * 3, why in the log). Asking again moves the deadline. */
+void async_ask_logout(struct conn *c, unsigned s, const char *why);
+/* What was asked is not enforced any more. */
+void async_withdraw(struct conn *c);
+/* Asks for a Text Request within `s` seconds, in answer to which the target declares its
+ * MaxRecvDataSegmentLength anew; a connection without one is dropped (event 2). Of no effect while
+ * a logout is asked for. */
+void async_ask_text(struct conn *c, unsigned s);
+bool async_text_is_due(const struct conn *c);
+void async_text_came(struct conn *c); /* a negotiation has ended */
+void async_init(struct conn *c);      /* the connection comes to its worker */
 
 /* --- discovery (discovery.c) ------------------------------------------------------------------ */
 

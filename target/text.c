@@ -35,6 +35,7 @@ forget(struct conn *c)
     c->text.in = c->text.out = NULL;
     c->text.in_len = c->text.out_len = c->text.out_pos = 0;
     c->text.new_max_xmit = 0;
+    c->text.declared = false;
     c->text.open = false;
 }
 
@@ -113,6 +114,7 @@ respond(struct conn *c, uint8_t req_flags)
     if (final) {
         if (c->text.new_max_xmit != 0)
             c->p.max_xmit = c->text.new_max_xmit;
+        async_text_came(c);
         forget(c);
     }
     return KEEP;
@@ -125,6 +127,19 @@ on_ask(void *arg, enum key_id id, const char *value, struct text_out *out)
 {
     (void)id; /* SendTargets is the only question there is */
     discovery_ask(arg, value, out);
+}
+
+/* The initiator came because it was asked to (11.9.1 event 4): it hears what this target takes now.
+ * A larger segment may come from now on; one of the old size on its way is no fault either. */
+static void
+declare(struct conn *c, struct nego *n, struct text_out *out)
+{
+    if (!async_text_is_due(c) || c->text.declared)
+        return;
+    c->text.declared = true;
+    nego_declare(n, KEY_MAX_RECV_DSL, out);
+    if (c->p.max_recv < n->ours.v[KEY_MAX_RECV_DSL])
+        c->p.max_recv = n->ours.v[KEY_MAX_RECV_DSL];
 }
 
 /* Answers a complete text. False: it is malformed. */
@@ -143,6 +158,8 @@ negotiate(struct conn *c, const uint8_t *text, size_t len)
     n.ask = on_ask;
     n.ask_arg = c;
     bool ok = nego_read(&n, text, len) && nego_answer(&n, &out);
+    if (ok)
+        declare(c, &n, &out);
     if (ok) {
         if (n.state[KEY_MAX_RECV_DSL] & NS_AGREED)
             c->text.new_max_xmit = n.v[KEY_MAX_RECV_DSL];

@@ -10,8 +10,8 @@
  * comes after it is taken for older, but each R2T that is open then is remembered, and the answer
  * is held back until the final Data-Out of each has come; their data go nowhere.  The wait has an
  * end, because initiators that stop their data at a reset, though FastAbort (4.2.3.4) was not
- * agreed, are many.  The response fence of 4.2.3.3 needs no more than the order of StatSN as long as
- * a session has one connection (4.2.2.3.3).
+ * agreed, are many.  The response fence of 4.2.3.3 needs no more than the order of StatSN as long
+ * as a session has one connection (4.2.2.3.3).
  */
 #include "config.h"
 
@@ -25,7 +25,8 @@
 #include "target/target.h"
 
 #define TMF_MAX      32u   /* pending, a session */
-#define DATA_WAIT_MS 2000u /* for Data-Outs of tasks that were ended; resets time out after 10 s */
+#define DATA_WAIT_MS 2000u /* for Data-Outs of tasks that were ended; resets time out after 10 s   \
+                            */
 
 enum scope { SCOPE_NONE, SCOPE_TASK, SCOPE_LUN, SCOPE_TARGET };
 
@@ -201,8 +202,7 @@ tmf_data_final(struct sess *s, const struct pdu *pdu)
 static void
 drop_waiting(struct tmf *f)
 {
-    list_each_safe(it, &f->s->tasks)
-    {
+    list_each_safe(it, &f->s->tasks) {
         struct task *t = container_of(it, struct task, on_sess);
         if ((t->done || t->no_room || t->lost) && concerns(f, t))
             task_drop(t);
@@ -263,8 +263,7 @@ may_start(const struct tmf *f)
 void
 tmf_kick(struct sess *s)
 {
-    list_each_safe(it, &s->tmfs)
-    {
+    list_each_safe(it, &s->tmfs) {
         struct tmf *f = container_of(it, struct tmf, on_sess);
         if (!f->started && may_start(f))
             start(f);
@@ -321,8 +320,7 @@ tmf_forget_all(struct sess *s)
 void
 tmf_forget_conn(struct sess *s, struct conn *c)
 {
-    list_each(it, &s->tmfs)
-    {
+    list_each(it, &s->tmfs) {
         struct tmf *f = container_of(it, struct tmf, on_sess);
         if (f->c == c)
             f->c = NULL;

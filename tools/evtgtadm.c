@@ -81,12 +81,14 @@ static const char usage_text[] =
     "  --mode target --op bind|unbind --tid N --initiator-address A | --initiator-name I |\n"
     "        --local-address A | --params portal=ADDR:PORT | --params portal-group=N\n"
     "  --mode target --op stat --tid N\n"
+    "  --mode target --op drain --tid N [--params to=ADDR[:PORT],deadline=S] | undrain --tid N\n"
     "  --mode logicalunit --op new --tid N --lun L --backing-store PATH\n"
     "        [--bstype T] [--bsopts O] [--bsoflags direct|sync] [--blocksize 512|4096]\n"
     "        [--params K=V,...] [--force]\n"
     "  --mode logicalunit --op update --tid N --lun L --params K=V,...\n"
     "  --mode logicalunit --op delete [--force] --tid N --lun L\n"
     "  --mode session --op show --tid N | delete --tid N --sid S\n"
+    "  --mode session --op renegotiate --tid N --sid S [--params deadline=S]\n"
     "  --mode connection --op show --tid N | delete --tid N --sid S --cid C\n"
     "  --mode portal --op new --params portal=ADDR:PORT[,group=N][,advertise=HOST:PORT]\n"
     "  --mode portal --op show | delete --params portal=ADDR:PORT\n"
@@ -95,6 +97,7 @@ static const char usage_text[] =
     "  --mode account --op bind|unbind --user U [--tid N] [--outgoing]\n"
     "  --mode account --op show | delete --user U\n"
     "  --mode system --op show | stat | update --name N --value V | delete\n"
+    "  --mode system --op drain [--params to=ADDR[:PORT],deadline=S] | undrain\n"
     "\n"
     "  --json             print the daemon's answer as JSON\n"
     "  --password-file F  the first line of F is the password; - is standard input\n"
@@ -255,8 +258,8 @@ long_mode(const char *m)
 static void
 check_op(const char *op)
 {
-    static const char *const ops[] = {"new",    "delete", "bind",  "unbind", "show",
-                                      "update", "stat",   "start", "stop"};
+    static const char *const ops[] = {"new",  "delete", "bind", "unbind", "show",    "update",
+                                      "stat", "start",  "stop", "drain",  "undrain", "renegotiate"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (strcmp(op, ops[i]) == 0)
             return;
@@ -325,6 +328,14 @@ need_tid(const struct args *a)
 
 /* --- one function a mode: checks, fills the request's arguments ------------------------------ */
 
+/* drain, renegotiate: deadline=S, to=ADDRESS */
+static void
+put_params(const struct args *a, json_t *o)
+{
+    if (a->params)
+        json_object_set_new(o, "params", params_json(a->params));
+}
+
 static void
 mode_system(const struct args *a, json_t *o)
 {
@@ -335,6 +346,11 @@ mode_system(const struct args *a, json_t *o)
         put_str(o, "name", a->name);
         put_str(o, "value", a->value);
     } else if (is(a->op, "show") || is(a->op, "delete") || is(a->op, "stat")) {
+        allow(a, "system", "");
+    } else if (is(a->op, "drain")) {
+        allow(a, "system", "P");
+        put_params(a, o);
+    } else if (is(a->op, "undrain")) {
         allow(a, "system", "");
     } else {
         unsupported("system", a->op);
@@ -415,6 +431,11 @@ mode_target(const struct args *a, json_t *o)
         target_update(a, o);
     } else if (is(a->op, "show") || is(a->op, "stat")) {
         allow(a, "target", "t");
+    } else if (is(a->op, "drain")) {
+        allow(a, "target", "tP");
+        put_params(a, o);
+    } else if (is(a->op, "undrain")) {
+        allow(a, "target", "t");
     } else {
         unsupported("target", a->op);
     }
@@ -484,14 +505,17 @@ mode_lun(const struct args *a, json_t *o)
 static void
 mode_sess(const struct args *a, const char *mode, json_t *o)
 {
-    if (!is(a->op, "show") && !is(a->op, "stat") && !is(a->op, "delete"))
+    bool talks = is(mode, "session") && is(a->op, "renegotiate");
+    if (!is(a->op, "show") && !is(a->op, "stat") && !is(a->op, "delete") && !talks)
         unsupported(mode, a->op);
-    allow(a, mode, "tsc");
+    allow(a, mode, talks ? "tsP" : "tsc");
+    if (talks)
+        put_params(a, o);
     if (a->tid >= 0)
         json_object_set_new(o, "tid", json_integer(a->tid));
-    else if (is(a->op, "delete"))
+    else if (is(a->op, "delete") || talks)
         adm_die(EINVAL, "'tid' option is necessary");
-    if (is(a->op, "delete")) {
+    if (is(a->op, "delete") || talks) {
         if (a->sid >= 0)
             json_object_set_new(o, "sid", json_integer(a->sid));
         if (is(mode, "connection"))

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/pool.h"
 #include "target/keys.h"
+#include "target/redirect.h"
 #include "target/target.h"
 
 #define FAKE_TSIH 0x1234
@@ -35,9 +36,12 @@ static struct {
     uint8_t bhs[BHS_LEN]; /* of the last */
     uint8_t *text;
     uint32_t len;
-    bool closed, flushed, established, paused;
+    bool closed, flushed, established;
     struct login_result res;
-    int event; /* enum conn_ev, -1: none */
+    int event;                    /* enum conn_ev, -1: none */
+    struct redirect_answer where; /* what redirect_decide says; status 0: here */
+    void (*asked)(struct conn *c, const struct redirect_answer *a);
+    bool text_due, text_came, paused;
 } fake;
 
 void
@@ -89,6 +93,41 @@ sess_establish(struct conn *c, const struct login_result *res)
     (void)c;
     fake.established = true;
     fake.res = *res;
+}
+
+void
+redirect_decide(const struct conn *c, const struct tgt_node *n, const char *initiator,
+                struct redirect_answer *a)
+{
+    (void)c;
+    (void)n;
+    (void)initiator;
+    *a = fake.where;
+}
+
+bool
+redirect_ask(struct conn *c, const struct tgt_node *n, const char *initiator,
+             void (*done)(struct conn *c, const struct redirect_answer *a))
+{
+    (void)c;
+    (void)n;
+    (void)initiator;
+    fake.asked = done;
+    return true;
+}
+
+bool
+async_text_is_due(const struct conn *c)
+{
+    (void)c;
+    return fake.text_due;
+}
+
+void
+async_text_came(struct conn *c)
+{
+    (void)c;
+    fake.text_came = true;
 }
 
 void
@@ -201,8 +240,11 @@ fake_connect(const char *peer, const char *local)
     fake.c.local = fake_addr(local, 3260);
     (void)portal_text(&fake.c.peer, fake.c.peer_text, sizeof fake.c.peer_text);
     fake.sent = 0;
-    fake.closed = fake.flushed = fake.established = fake.paused = false;
+    fake.closed = fake.flushed = fake.established = false;
     fake.event = -1;
+    fake.where = (struct redirect_answer){.why = ""};
+    fake.asked = NULL;
+    fake.text_due = fake.text_came = fake.paused = false;
     return &fake.c;
 }
 

@@ -232,6 +232,76 @@ test_target_status(void)
     CU_ASSERT(is_refusal(0x0200));
 }
 
+static bool
+is_redirection(unsigned want, const char *to)
+{
+    return fake.bhs[0] == 0x23 && fake.bhs[1] == 0 && status() == want && fake.closed &&
+           fake.flushed && has("TargetAddress", to) && !fake.established;
+}
+
+static void
+test_redirection(void)
+{
+    fresh();
+    fake.where = (struct redirect_answer){LS_MOVED_PERM, "192.0.2.5:3260", "moved"};
+    CU_ASSERT_EQUAL(SEND(T | STAGES(0, 1), NAMES "AuthMethod=CHAP\0"), KEEP);
+    CU_ASSERT(is_redirection(0x0102, "192.0.2.5:3260"));
+    CU_ASSERT_EQUAL(fake.sent, 1);
+    fresh();
+    fake.where = (struct redirect_answer){LS_UNAVAILABLE, "", "drained"};
+    CU_ASSERT_EQUAL(SEND(T | STAGES(1, 3), NAMES), KEEP);
+    CU_ASSERT(is_refusal(0x0301));
+    fresh(); /* a discovery session is not asked where it wants to go */
+    fake.where = (struct redirect_answer){LS_MOVED_TEMP, "192.0.2.5:3260", "moved"};
+    CU_ASSERT_EQUAL(SEND(T | STAGES(1, 3), "InitiatorName=" INITIATOR "\0SessionType=Discovery\0"),
+                    KEEP);
+    CU_ASSERT(fake.established);
+}
+
+/* The login waits for an answer that comes later; nothing is sent and nothing read meanwhile. */
+static void
+ask_now(void)
+{
+    fresh();
+    fake.where.status = LS_ASKING;
+    CU_ASSERT_EQUAL(SEND(T | STAGES(0, 1), NAMES "AuthMethod=None\0"), KEEP);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fake.asked);
+    CU_ASSERT(fake.paused && fake.sent == 0 && !fake.closed);
+}
+
+static void
+test_redirection_asked(void)
+{
+    struct redirect_answer a = {LS_MOVED_TEMP, "[2001:db8::1]:3260", "moved"};
+    ask_now();
+    fake.asked(&fake.c, &a);
+    CU_ASSERT(is_redirection(0x0101, "[2001:db8::1]:3260"));
+    a = (struct redirect_answer){LS_UNAVAILABLE, "", "failed"};
+    ask_now();
+    fake.asked(&fake.c, &a);
+    CU_ASSERT(is_refusal(0x0301));
+    a = (struct redirect_answer){LS_OK, "", ""};
+    ask_now();
+    fake.asked(&fake.c, &a);
+    CU_ASSERT(!fake.paused && fake.sent == 1);
+    CU_ASSERT(is_response(T | STAGES(0, 1)));
+    CU_ASSERT(has("AuthMethod", "None") && has("TargetPortalGroupTag", "1"));
+    CU_ASSERT_EQUAL(EMPTY(T | STAGES(1, 3)), KEEP);
+    establish();
+    CU_ASSERT_EQUAL(fake.event, CE_LOGGED_IN);
+    /* Drained while the program ran: that is the word. */
+    ask_now();
+    fake.where = (struct redirect_answer){LS_MOVED_TEMP, "192.0.2.6:3260", "moved"};
+    fake.asked(&fake.c, &a);
+    CU_ASSERT(is_redirection(0x0101, "192.0.2.6:3260"));
+    /* The connection went away meanwhile. */
+    ask_now();
+    login_free(&fake.c);
+    fake.c.closing = true;
+    fake.asked(&fake.c, &a);
+    CU_ASSERT_EQUAL(fake.sent, 0);
+}
+
 static void
 test_version(void)
 {
@@ -543,6 +613,8 @@ main(void)
         {"names are folded", test_names_are_folded},
         {"missing names", test_missing_names},
         {"target status", test_target_status},
+        {"redirection", test_redirection},
+        {"redirection, a program asked", test_redirection_asked},
         {"version", test_version},
         {"bad stages", test_bad_stages},
         {"many rounds", test_many_rounds},

@@ -16,12 +16,9 @@ NOT_APPLICABLE.update({i: _MC for i in "M-01 M-03 M-04 M-06 M-07 M-09 M-11 M-12"
 NOT_APPLICABLE.update({i: "iSCSIProtocolLevel 2 (RFC 7144) is not offered" for i in
                        "V-02 V-03 V-06 V-07".split()})
 NOT_APPLICABLE.update({
-    "A-01": "redirection is not built yet",
-    "A-06": "the target never asks for new parameters",
     "K-01": "PERSISTENT RESERVE OUT is not built yet",
     "K-02": "PERSISTENT RESERVE OUT is not built yet",
     "K-03": "PERSISTENT RESERVE OUT is not built yet",
-    "BR-15": "redirection is not built yet",
     "BR-43": "PERSISTENT RESERVE OUT is not built yet",
     "BR-45": "EXTENDED COPY is not built yet",
     "BR-57": "a rule for configuration tools: evtgtadm does not look at paths itself",
