@@ -11,7 +11,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/admin_account.c target/chap.c target/chap.h target/chap_alg.c target/chap_slow.c \
 	target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
 	target/text.c target/isns_dd.c target/isns_dd.h \
-	target/accept.c target/announce.c target/half.c target/portal.c \
+	target/accept.c target/announce.c target/half.c target/portal.c target/portal_owner.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_portal.c target/admin_priv.h target/admin_req.c \
 	target/admin_drain.c target/admin_sess.c target/admin_sys.c target/admin_target.c \
 	target/apply.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \

@@ -107,6 +107,19 @@ explain(int error, const char *name, char *err, size_t errsize)
     return -error;
 }
 
+/* The same of a portal that names an address, and who has it. */
+static int
+explain_open(int error, const struct portal_spec *spec, char *err, size_t errsize)
+{
+    char owner[80];
+    if (error == EADDRINUSE && spec->at.addr.ss_family != AF_UNSPEC &&
+        portal_owner(&spec->at.addr, owner, sizeof owner)) {
+        (void)snprintf(err, errsize, "portal %s: %s by %s", spec->at.name, strerror(error), owner);
+        return -error;
+    }
+    return explain(error, spec->at.name, err, errsize);
+}
+
 /* Listens on b->addr. 0 or -errno. */
 static int
 bind_one(struct portal *p, struct bound *b, bool may_come)
@@ -391,7 +404,7 @@ portal_open(const struct portal_spec *spec, bool may_come, char *err, size_t err
     if (rc == 0)
         return 0;
     drop(p);
-    return explain(-rc, spec->at.name, err, errsize);
+    return explain_open(-rc, spec, err, errsize);
 }
 
 int

@@ -5,9 +5,8 @@ daemon runs, addresses that cannot be had at the start.  Each row starts its own
 import os
 import re
 import socket
-import subprocess
 
-from harness import DISK, IQN, Lun, MIB, Target, default_targets, row, scsi, status_of, text
+from harness import DISK, IQN, Lun, MIB, Target, row, scsi, text
 from lib.evtgt import Daemon, Failed, free_port
 
 OWN_DAEMON = True
@@ -176,9 +175,17 @@ def in_use(env):
         s.listen(1)
         name = "127.0.0.1:%d" % s.getsockname()[1]
         fails_to_start(env, ["portal " + name], "targets.conf:1:1: ", "portal " + name,
-                       os.strerror(98))
+                       os.strerror(98), "(process %d)" % os.getpid())
         fails_to_start(env, ["# a comment", "<portal %s>" % name, "group 2", "</portal>"],
                        "targets.conf:2:1: ", "portal " + name, os.strerror(98))
+    with socket.socket(socket.AF_INET6) as s:
+        try:
+            s.bind(("::1", 0))
+        except OSError:
+            return  # no IPv6
+        s.listen(1)
+        fails_to_start(env, ["portal [::1]:%d" % s.getsockname()[1]], os.strerror(98),
+                       "(process %d)" % os.getpid())
 
 
 @row("PG-06", "-", "an address that no interface has yet does not keep the daemon from starting: it "
