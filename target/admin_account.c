@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"
@@ -101,15 +102,30 @@ void
 admin_account_delete(struct admin_req *r)
 {
     const char *user = user_arg(r);
+    unsigned n = 0;
     if (!user)
         return;
-    /* A target whose last account this is would be open to everybody from now on. */
-    if (!model_account_delete(user)) {
-        admin_fail(r, AE_NO_ACCOUNT, NULL);
-        return;
+    list_each(it, &model.targets)
+        n++;
+    struct model_target **had = xcalloc(n + 1, sizeof *had);
+    n = 0;
+    list_each(it, &model.targets) {
+        struct model_target *t = container_of(it, struct model_target, link);
+        if (model_bind_find(&t->auth, user, false))
+            had[n++] = t;
     }
-    log_event(LL_NOTICE, LA_ADMIN, "account-delete user=%s", LOG_ESC(user));
-    admin_publish(r);
+    bool in_discovery = model_bind_find(&model.discovery, user, false) != NULL;
+    if (model_account_delete(user)) {
+        log_event(LL_NOTICE, LA_ADMIN, "account-delete user=%s", LOG_ESC(user));
+        for (unsigned i = 0; i < n; i++)
+            say_open(&had[i]->auth, had[i]->name);
+        if (in_discovery)
+            say_open(&model.discovery, "(discovery)");
+        admin_publish(r);
+    } else {
+        admin_fail(r, AE_NO_ACCOUNT, NULL);
+    }
+    free(had);
 }
 
 void

@@ -103,6 +103,7 @@ def test_verbs(settings):
         call(d, ACC + "--op unbind --user u2 --tid 1", 22, "can't find the account")
         call(d, ACC + "--op unbind --user u2 --tid 1 --outgoing")
         call(d, ACC + "--op delete --user u1")
+        assert "chap-off target=" + NAME in open(d.log).read(), "an open target goes unsaid"
         call(d, ACC + "--op delete --user u1", 22, "can't find the account")
         assert call(d, ACC + "--op show") == "Account list:\n    u2\n"
         assert "Account information:\n    ACL information:\n" in call(d, "--op show --mode target")
