@@ -54,6 +54,7 @@ def first_look(s, lun=0, vpd=(0x00, 0x80, 0x83)):
 def globalsan(env):
     """iscsi-osx/iSCSIInitiator#84 and #89 (the option "Always send SessionType when connecting"
     that some targets need), #47 and #94 (logins after sleep)."""
+    env.need_evtgt()
     isid = b"\x80\0\0\0\0\x01"
     old = None
     for _ in range(3):
@@ -76,6 +77,8 @@ def iscsi_osx(env):
     """iscsi-osx/iSCSIInitiator#81 (a target's list of received keys: SessionType, InitiatorAlias,
     InitiatorName, AuthMethod) and #85 (a capture: ISID 800000000001, ITT 0, stages 0 to 1, then
     1 to 3)."""
+    env.need_evtgt()
+
     def login(target, discovery):
         s = env.new(target, isid=b"\x80\0\0\0\0\x01", discovery=discovery,
                     initiator="iqn.2015-01.com.localhost", cmd_sn=0)
@@ -105,6 +108,7 @@ def iscsi_osx(env):
 def atto(env):
     """HP StorageWorks MPX200 manual, "CHAP restrictions": the ATTO Macintosh initiator does not
     support CHAP.  No public capture of its logins was found, so the keys are the RFC's."""
+    env.need_evtgt()
     s = env.new(LOCKED, initiator="iqn.1995-12.com.attotech:xtendsan:mac")
     r = s.login_step(text(*(s.first_pairs() + [("AuthMethod", "None")])), csg=0, nsg=1)
     assert (r.status_class, r.status_detail) in ((2, 1), (0, 0)), repr(r)
@@ -175,6 +179,7 @@ def windows_thousand_times(env):
 def windows_chap(env):
     """Microsoft's iSCSI Initiator user's guide and HP's MPX200 manual (secrets of 12 to 16
     characters; the CHAP name is the initiator's name unless another is typed)."""
+    env.need_evtgt()
     for mutual in (None, TARGET):
         s = env.new(LOCKED, initiator=WINDOWS_NAME)
         c = Chap(s, *ALICE, mutual=mutual).security("CHAP")
@@ -255,6 +260,7 @@ IPXE_KEYS = [("HeaderDigest", "None"), ("DataDigest", "None"), ("MaxConnections"
 def ipxe_login(env, user=None, mutual=None, again=(), encode=None):
     """T=1 in every request; what the target offers is never answered; `again`: keys that it sends
     once more with the same value in the operational stage."""
+    env.need_evtgt()
     s = env.new(LOCKED if user else DISK, initiator="iqn.2010-04.org.ipxe:boot")
     names = [("InitiatorName", s.initiator), ("TargetName", s.target),
              ("SessionType", "Normal")]
@@ -341,6 +347,7 @@ def ovmf(env):
     an answer, when a value is no decimal number in range, or when a key is left over that it does
     not know; declarations it knows are SessionType, TargetAlias, TargetPortalGroupTag and
     MaxRecvDataSegmentLength.  CHAP with MD5 or SHA-256 after MD5."""
+    env.need_evtgt()
     keys = [("HeaderDigest", "None"), ("DataDigest", "None"), ("ErrorRecoveryLevel", 2),
             ("InitialR2T", "No"), ("ImmediateData", "Yes"), ("MaxRecvDataSegmentLength", 65536),
             ("MaxBurstLength", 262144), ("FirstBurstLength", 65536), ("MaxConnections", 1),
