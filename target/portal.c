@@ -290,6 +290,18 @@ look_for(struct bound *b)
     return true;
 }
 
+/* The interface of "fe80::1%NAME" was made anew: its number is another, the listener deaf. */
+static void
+forget_old_zone(const struct portal *p, struct bound *b)
+{
+    const struct sockaddr_in6 *in6 = (const void *)&b->addr;
+    unsigned now = p->spec.at.zone[0] != '\0' ? if_nametoindex(p->spec.at.zone) : 0;
+    if (b->listener == NULL || now == 0 || now == in6->sin6_scope_id)
+        return;
+    listener_free(b->listener);
+    b->listener = NULL;
+}
+
 static void
 follow_all(void)
 {
@@ -305,6 +317,7 @@ follow_all(void)
             changed |= follow(p, &one);
         } else {
             struct bound *b = list_first(&p->bounds, struct bound, link);
+            forget_old_zone(p, b);
             if (b->listener != NULL)
                 changed |= b->absent && look_for(b);
             else if (bind_address(p, b, true) == 0)
