@@ -16,6 +16,11 @@ tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c
 tests_fuzz_fuzz_text_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_text_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_textstate
+tests_fuzz_fuzz_textstate_SOURCES = tests/fuzz/fuzz_textstate.c
+tests_fuzz_fuzz_textstate_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_textstate_LDFLAGS = $(FUZZER_FLAGS)
+
 FUZZ_TARGETS += tests/fuzz/fuzz_pdu
 tests_fuzz_fuzz_pdu_SOURCES = tests/fuzz/fuzz_pdu.c
 tests_fuzz_fuzz_pdu_LDADD = $(FUZZ_LIBS)
