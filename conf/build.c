@@ -511,6 +511,53 @@ build_portal(struct builder *b, const struct raw_node *n)
     c->portals[c->nportals++] = p;
 }
 
+/* iSNSServerIP (tgt) or iSNSServer (IET); given twice: tried in that order. */
+static void
+build_isns_server(struct builder *b, const struct raw_node *n)
+{
+    struct conf *c = b->c;
+    char err[256] = "";
+
+    for (unsigned i = 0; i < c->nisns_servers; i++) {
+        if (strcmp(c->isns_servers[i].value, n->value) == 0) {
+            complain_twice(b, n, &c->isns_servers[i].pos);
+            return;
+        }
+    }
+    if (b->ck->isns_server && b->ck->isns_server(n->value, err, sizeof err, b->ck->arg) < 0)
+        conf_report_add(b->r, true, &n->vpos, "%s: %s", n->name, err);
+    else
+        add_kv(&c->isns_servers, &c->nisns_servers, n);
+}
+
+static const struct raw_node *
+find_top(const struct raw_node *top, const char *name)
+{
+    while (top && strcmp(top->name, name) != 0)
+        top = top->next;
+    return top;
+}
+
+/* What the iSNS directives say together. IET has no `iSNS On`: there the server's name says it. */
+static void
+check_isns(struct builder *b, const struct raw_node *top)
+{
+    struct conf *c = b->c;
+    const struct raw_node *on = find_top(top, "iSNS"), *server = find_top(top, "iSNSServerIP"),
+                          *iet = find_top(top, "iSNSServer"),
+                          *access = find_top(top, "iSNSAccessControl");
+
+    if (!on && iet)
+        c->isns_on = true;
+    if (c->isns_on && !server && !iet)
+        conf_report_add(b->r, true, &on->pos, "iSNS On wants an iSNSServerIP");
+    if (!c->isns_on && server)
+        conf_report_add(b->r, false, &server->pos, "iSNSServerIP has no effect without `iSNS On`");
+    if (!c->isns_on && c->isns_access)
+        conf_report_add(b->r, true, &access->pos,
+                        "iSNSAccessControl On wants `iSNS On`: nobody would say who may log in");
+}
+
 static void
 build_global(struct builder *b, const struct raw_node *first, const struct raw_node *n)
 {
@@ -529,6 +576,8 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
         build_target(b, n);
     } else if (strcmp(n->name, "portal") == 0) {
         build_portal(b, n);
+    } else if (strncmp(n->name, "iSNS", 4) == 0) {
+        build_isns_server(b, n);
     } else if (strcmp(n->value, "tgt") == 0) {
         n->file->syntax_tgt = true;
     } else {
@@ -599,6 +648,7 @@ build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report
     }
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);
+    check_isns(&b, raw->top);
     number_targets(&b);
     for (unsigned i = 0; i < b.c->ntargets; i++)
         conf_accounts_check(r, &b.c->targets[i].accounts, &b.c->accounts);

@@ -122,6 +122,10 @@ struct conf {
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */
     unsigned chap_algs, chap_sha1_7, login_delay_ms;
+    bool isns_on, isns_access;
+    unsigned isns_port;           /* CONF_UNSET: 3205 */
+    struct conf_kv *isns_servers; /* in the order in which they are tried */
+    unsigned nisns_servers;
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
     struct conf_target *targets; /* in the order of the files */
@@ -141,6 +145,8 @@ struct conf_checks {
     int (*initiator)(const char *text, char *err, size_t errsize, void *arg);
     /* A setting of redirection, by its directive's name: 0; -EINVAL and why. */
     int (*redirect)(const char *name, const char *value, char *err, size_t errsize, void *arg);
+    /* An iSNS server's address. 0; -EINVAL and why. */
+    int (*isns_server)(const char *text, char *err, size_t errsize, void *arg);
     /* A whole LUN (unknown layers, options of the backing store): 0; -EINVAL and why. */
     int (*lun)(const struct conf_lun *lun, char *err, size_t errsize, void *arg);
     void *arg;

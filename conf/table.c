@@ -489,8 +489,6 @@ set_advertise(void *obj, const struct directive *d, const char *value, struct se
 #define P(f)  offsetof(struct conf_portal, f)
 #define SC_TL (SC_TARGET | SC_LUN)
 
-static const char no_isns[] = "iSNS is not understood by this version";
-
 /* clang-format off */
 static const struct directive table[] = {
     /* the daemon */
@@ -520,10 +518,11 @@ static const struct directive table[] = {
     {"max-sessions", SC_GLOBAL, set_uint, G(max_sessions), 1, 65535, false, NULL},
     {"shutdown-timeout", SC_GLOBAL, set_uint, G(shutdown_timeout_s), 0, 600, false, NULL},
     {"redirect-timeout", SC_GLOBAL, set_uint, G(redirect_timeout_s), 1, 60, false, NULL},
-    {"iSNS", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
-    {"iSNSServerIP", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
-    {"iSNSServerPort", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
-    {"iSNSAccessControl", SC_GLOBAL, NULL, 0, 0, 0, false, no_isns},
+    {"iSNS", SC_GLOBAL, set_bool, G(isns_on), 0, 0, false, NULL},
+    {"iSNSServerIP", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
+    {"iSNSServer", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
+    {"iSNSServerPort", SC_GLOBAL, set_uint, G(isns_port), 1, 65535, false, NULL},
+    {"iSNSAccessControl", SC_GLOBAL, set_bool, G(isns_access), 0, 0, false, NULL},
     {"incomingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"outgoingdiscoveryuser", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"login-failure-delay", SC_GLOBAL, set_uint, G(login_delay_ms), 0, 10000, false, NULL},

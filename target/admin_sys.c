@@ -13,6 +13,7 @@
 #include "base/counter.h"
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/isns.h"
 
 /* --- system ---------------------------------------------------------------------------------- */
 
@@ -24,6 +25,17 @@ is_debugging(void)
             return true;
     }
     return false;
+}
+
+static json_t *
+isns_json(void)
+{
+    const struct isns_settings *s = isns_settings();
+    char server[64];
+    const char *state = isns_state(server, sizeof server);
+
+    return json_pack("{sb ss si sb ss ss}", "on", s->on, "servers", s->servers, "port",
+                     (int)s->port, "access_control", s->access, "state", state, "server", server);
 }
 
 void
@@ -40,6 +52,7 @@ admin_system_show(struct admin_req *r)
     json_object_set_new(o, "placement", json_string(tgt_opts.affine ? "affine" : "spread"));
     json_object_set_new(o, "backing_stores", json_pack("[sss]", "fileio", "blockio", "null"));
     json_object_set_new(o, "device_types", json_pack("[ss]", "disk", "controller"));
+    json_object_set_new(o, "isns", isns_json());
     admin_ok(r, o);
 }
 
@@ -50,6 +63,48 @@ set_offline(struct admin_req *r, bool offline)
     list_each(it, &model.targets)
         model_touch(container_of(it, struct model_target, link));
     admin_publish(r);
+}
+
+static bool
+on_off(const char *value, bool *out)
+{
+    *out = strcasecmp(value, "on") == 0;
+    return *out || strcasecmp(value, "off") == 0;
+}
+
+static void
+update_isns(struct admin_req *r, const char *name, const char *value)
+{
+    struct isns_settings s = *isns_settings();
+    char err[256] = "";
+    unsigned port;
+
+    if (strcasecmp(name, "iSNS") == 0 || strcasecmp(name, "iSNSAccessControl") == 0) {
+        if (!on_off(value, strcasecmp(name, "iSNS") == 0 ? &s.on : &s.access)) {
+            admin_fail(r, AE_INVALID, "%s wants on or off, not \"%.40s\"", name, value);
+            return;
+        }
+    } else if (strcasecmp(name, "iSNSServerPort") == 0) {
+        char *end;
+        port = (unsigned)strtoul(value, &end, 10);
+        if (*value < '0' || *value > '9' || *end || strlen(value) > 5 || port < 1 || port > 65535) {
+            admin_fail(r, AE_INVALID, "%s wants a port, 1 to 65535, not \"%.40s\"", name, value);
+            return;
+        }
+        s.port = (uint16_t)port;
+    } else if (strcasecmp(name, "iSNSServerIP") == 0) {
+        if (snprintf(s.servers, sizeof s.servers, "%s", value) >= (int)sizeof s.servers) {
+            admin_fail(r, AE_INVALID, "%s is too long", name);
+            return;
+        }
+    } else {
+        admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
+        return;
+    }
+    if (isns_change(&s, err, sizeof err) < 0)
+        admin_fail(r, AE_INVALID, "%s", err);
+    else
+        admin_publish(r);
 }
 
 void
@@ -73,8 +128,8 @@ admin_system_update(struct admin_req *r)
             admin_fail(r, AE_INVALID, NULL);
         else
             admin_ok(r, NULL);
-    } else if (strncmp(name, "iSNS", 4) == 0) {
-        admin_fail(r, AE_UNSUPPORTED, "iSNS");
+    } else if (strncasecmp(name, "iSNS", 4) == 0) {
+        update_isns(r, name, value);
     } else if (strcasecmp(name, "state") == 0 || strcasecmp(name, "debug") == 0) {
         admin_fail(r, AE_INVALID, "%s wants %s, not \"%.40s\"", name,
                    strcasecmp(name, "state") == 0 ? "ready or offline" : "on or off", value);

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "target/apply_store.h"
+#include "target/isns.h"
 #include "target/model.h"
 #include "target/redirect.h"
 
@@ -119,6 +120,20 @@ check_redirect(const char *name, const char *value, char *err, size_t errsize, v
 }
 
 static int
+check_isns_server(const char *text, char *err, size_t errsize, void *arg)
+{
+    struct isns_settings s;
+    (void)arg;
+    isns_settings_init(&s);
+    if (strpbrk(text, ", \t")) {
+        snprintf(err, errsize, "one address; another server has a line of its own");
+        return -EINVAL;
+    }
+    snprintf(s.servers, sizeof s.servers, "%s", text);
+    return isns_settings_check(&s, err, errsize);
+}
+
+static int
 check_lun(const struct conf_lun *l, char *err, size_t errsize, void *arg)
 {
     (void)arg;
@@ -133,6 +148,7 @@ apply_checks(void)
                                               .address = check_address,
                                               .initiator = check_initiator,
                                               .redirect = check_redirect,
+                                              .isns_server = check_isns_server,
                                               .lun = check_lun};
     return &checks;
 }

@@ -11,6 +11,10 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/admin_account.c target/chap.c target/chap.h target/chap_alg.c target/chap_slow.c \
 	target/discovery.c target/keys.c target/login.c target/name.c target/nego.c \
 	target/text.c target/isns_dd.c target/isns_dd.h \
+	target/isns.c target/isns.h target/isns_client.c target/isns_client.h \
+	target/isns_client_dd.c target/isns_client_notice.c target/isns_inbound.c \
+	target/isns_inbound.h target/isns_link.c target/isns_link.h target/isns_proto.c \
+	target/isns_proto.h target/isns_reg.c target/isns_reg.h \
 	target/accept.c target/announce.c target/half.c target/portal.c target/portal_owner.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_portal.c target/admin_priv.h target/admin_req.c \
 	target/admin_drain.c target/admin_sess.c target/admin_sys.c target/admin_target.c \

@@ -29,12 +29,13 @@
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "target/admin.h"
+#include "target/isns.h"
 #include "target/model.h"
 #include "target/notify.h"
 #include "target/redirect.h"
 
 #define WORKERS_MAX 64
-#define SPIN_US     50 /* some wake-ups' worth: docs/performance.md */
+#define SPIN_US     50  /* some wake-ups' worth: docs/performance.md */
 #define HELPERS_MAX 256 /* made on demand; a hung store may hold one for ever */
 
 struct options {
@@ -54,6 +55,7 @@ static struct {
     unsigned nworkers;
     int ready_fd; /* to the waiting parent; -1 in the foreground */
     bool syslog, stopping;
+    unsigned ending; /* parts of the end that are not over */
     struct ev_signal sigterm, sigint, sighup;
     struct worker_timer hard_stop;
 } d;
@@ -351,11 +353,13 @@ on_hard_stop(struct worker_timer *t)
     leave(0);
 }
 
+/* Sessions are gone, or the iSNS server knows that we go: both are waited for. */
 static void
-on_sessions_gone(void *arg)
+on_part_over(void *arg)
 {
     (void)arg;
-    leave(0);
+    if (--d.ending == 0)
+        leave(0);
 }
 
 static void
@@ -372,7 +376,9 @@ main_stop(void)
     portal_close_all();
     /* whatever sess.c does: this is the last word */
     worker_timer_start_ms(&d.hard_stop, (uint64_t)tgt_opts.shutdown_s * 1000 + 2000);
-    sess_shutdown_all(on_sessions_gone, NULL);
+    d.ending = 2;
+    isns_end(on_part_over, NULL);
+    sess_shutdown_all(on_part_over, NULL);
 }
 
 static void
@@ -442,11 +448,34 @@ on_worker_init(struct worker *w, void *arg)
     tgt_worker_init(w);
 }
 
+/* Before targets are published: access by discovery domain holds from the first login. */
+static void
+start_isns(void)
+{
+    const struct conf *c = d.conf;
+    struct isns_settings s;
+    char err[256];
+    size_t n = 0;
+
+    isns_settings_init(&s);
+    s.on = c->isns_on;
+    s.access = c->isns_access;
+    if (c->isns_port != CONF_UNSET)
+        s.port = (uint16_t)c->isns_port;
+    for (unsigned i = 0; i < c->nisns_servers && n < sizeof s.servers; i++)
+        n += (size_t)snprintf(s.servers + n, sizeof s.servers - n, "%s%s", n ? "," : "",
+                              c->isns_servers[i].value);
+    if (n >= sizeof s.servers || isns_settings_check(&s, err, sizeof err) < 0)
+        fail("iSNS: %s", n >= sizeof s.servers ? "too many servers" : err);
+    isns_start(d.main, &s, model.seed);
+}
+
 static void
 on_workers_ready(struct worker *back, void *arg)
 {
     (void)arg;
     worker_assert_owner(back);
+    start_isns();
     apply_start(d.conf, on_started, NULL);
 }
 

@@ -18,6 +18,7 @@
 #define MAX_CMDS_DEFAULT 128
 
 struct model model;
+void (*model_published)(void);
 
 void
 model_init(struct worker *main_worker, struct cstore *cs)
@@ -358,6 +359,8 @@ model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize)
     set->discovery = model_auth_set(&model.discovery);
     set->filter = model.filter;
     node_publish(set, done, arg);
+    if (model_published)
+        model_published();
     return 0;
 }
 

@@ -173,6 +173,8 @@ void model_lun_del(struct model_target *t, struct model_lun *l);
 /* Publishes what there is now; done(arg) on main when every worker has it. 0, or -EINVAL and a
  * message when an access list does not hold (nothing is published then). */
 int model_publish(void (*done)(void *arg), void *arg, char *err, size_t errsize);
+/* Called after each publication that was begun; NULL: nobody. */
+extern void (*model_published)(void);
 
 /* From now on rules that name an interface follow its addresses: their targets are published anew
  * when these change. */

@@ -237,16 +237,22 @@ node_admits(const struct tgt_node *n, const struct sockaddr *peer, const char *i
     return acl_admits(n->acl, peer, initiator_name) &&
            (n->dd == NULL || isns_dd_admits(n->dd, initiator_name));
 }
+/* Do these portals and groups (none: all) comprise this portal? Any thread. */
+static inline bool
+binds_serve(const struct portal_id *binds, unsigned nbinds, const struct portal_id *via)
+{
+    for (unsigned i = 0; i < nbinds; i++) {
+        const struct portal_id *b = &binds[i];
+        if (b->name[0] != '\0' ? strcmp(b->name, via->name) == 0 : b->tpgt == via->tpgt)
+            return true;
+    }
+    return nbinds == 0;
+}
 /* Is the target reached through this portal? Any thread. */
 static inline bool
 node_serves(const struct tgt_node *n, const struct portal_id *via)
 {
-    for (unsigned i = 0; i < n->nbinds; i++) {
-        const struct portal_id *b = &n->binds[i];
-        if (b->name[0] != '\0' ? strcmp(b->name, via->name) == 0 : b->tpgt == via->tpgt)
-            return true;
-    }
-    return n->nbinds == 0;
+    return binds_serve(n->binds, n->nbinds, via);
 }
 struct tgt_node *node_get(struct tgt_node *n);
 void node_put(struct tgt_node *n);

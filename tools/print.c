@@ -248,6 +248,19 @@ print_sess_stat(const json_t *data)
 }
 
 static void
+print_isns(const json_t *i)
+{
+    bool on = json_is_true(json_object_get(i, "on"));
+
+    printf("iSNS:\n    iSNS=%s\n    iSNSServerIP=%s\n    iSNSServerPort=%lld\n"
+           "    iSNSAccessControl=%s\n",
+           on ? "On" : "Off", str(i, "servers"), num(i, "port"),
+           json_is_true(json_object_get(i, "access_control")) ? "On" : "Off");
+    if (on)
+        printf("    Status: %s %s\n", str(i, "state"), str(i, "server"));
+}
+
+static void
 print_system(const json_t *d)
 {
     printf("System:\n    State: %s\n    debug: %s\n", str(d, "state"),
@@ -259,9 +272,8 @@ print_system(const json_t *d)
            "    aio\n"
            "    fileio (bsoflags sync:direct)\n"
            "    blockio (bsoflags sync)\n"
-           "Device types:\n    disk\n    controller\n"
-           "iSNS:\n    iSNS=Off\n    iSNSServerIP=\n    iSNSServerPort=3205\n"
-           "    iSNSAccessControl=Off\n");
+           "Device types:\n    disk\n    controller\n");
+    print_isns(json_object_get(d, "isns"));
 }
 
 /* The first line is tgtadm's. */

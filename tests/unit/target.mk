@@ -44,3 +44,7 @@ UNIT_TESTS += tests/unit/test-half
 tests_unit_test_half_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-xp
 tests_unit_test_xp_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-isns-proto
+tests_unit_test_isns_proto_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-isns-reg
+tests_unit_test_isns_reg_LDADD = $(UNIT_LIBS)
