@@ -37,4 +37,5 @@ include tests/perf/local.mk
 include tests/wire/local.mk
 include tests/fuzz/local.mk
 include tests/admin/local.mk
+include tests/isns/local.mk
 include tests/soak/local.mk
