@@ -36,6 +36,16 @@ tests_fuzz_fuzz_admin_SOURCES = tests/fuzz/fuzz_admin.c
 tests_fuzz_fuzz_admin_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_admin_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_isns
+tests_fuzz_fuzz_isns_SOURCES = tests/fuzz/fuzz_isns.c
+tests_fuzz_fuzz_isns_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_isns_LDFLAGS = $(FUZZER_FLAGS)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_login
+tests_fuzz_fuzz_login_SOURCES = tests/fuzz/fuzz_login.c
+tests_fuzz_fuzz_login_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_login_LDFLAGS = $(FUZZER_FLAGS)
+
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
