@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/fdbatch.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -30,14 +29,13 @@
 #define P_FD   0 /* struct fdio_fd * held by the request */
 #define P_DONE 1 /* bytes transferred */
 #define P_STEP 2 /* enum step */
-#define P_ERR  3 /* STEP_NOSYNC: what the first try said; STEP_BATCH: FDBATCH_PRIV */
+#define P_ERR  3 /* STEP_NOSYNC: what the first try said */
 
 enum step {
     STEP_IO,     /* the operation itself is in the engine */
     STEP_NOSYNC, /* a FUA write that had no space, again without FUA */
     STEP_SYNC,   /* fdatasync behind an operation */
     STEP_MAP,    /* in the helper pool */
-    STEP_BATCH,  /* a small write in a batch of the helper pool */
 };
 
 /* --- descriptors ----------------------------------------------------------------------------- */
@@ -145,8 +143,6 @@ fdio_fini(struct fdio *f)
         free(f->all);
         f->all = next;
     }
-    for (unsigned i = 0; i < FDIO_WORKERS; i++)
-        fdbatch_free(f->slot[i].batch);
     helper_lane_fini(&f->lane);
 }
 
@@ -172,7 +168,6 @@ fdio_attach(struct fdio *f, const struct fdio_fd *fds)
     ff->dio_mem = fds->dio_mem;
     ff->is_inline = fds->is_inline;
     ff->is_nowait = fds->is_nowait;
-    ff->is_batched = fds->is_batched;
     ff->map = fds->map;
     atomic_fetch_and(&ff->users, ~(unsigned)(FD_DEAD | FD_CLOSING));
     atomic_store_explicit(&f->cur, ff, memory_order_release);
@@ -524,37 +519,6 @@ rw_nowait(struct fdio *f, struct io *io, int fd)
     return io->priv[P_DONE] == io->len;
 }
 
-/* Small writes to the page cache of a disk: see fdbatch.h. */
-static bool
-can_batch(const struct fdio_fd *ff, const struct io *io)
-{
-    return ff->is_batched && io->len <= FDBATCH_MAX &&
-           ((io->offset | io->len) & (FDBATCH_UNIT - 1)) == 0 && (io->flags & IO_FUA) == 0 &&
-           worker_id(io->w) < FDIO_WORKERS;
-}
-
-/* As after the engine's first call; what is left of a short write is the engine's. */
-static void
-on_batched(struct io *io, int res)
-{
-    io->priv[P_STEP] = STEP_IO;
-    io->disk.niov = io->niov;
-    io->disk.rwf = 0;
-    rw_done(io->at, io, res);
-}
-
-static void
-batch_add(struct backend *be, struct io *io)
-{
-    struct fdio *f = fdio_of(be);
-    struct fdio_slot *s = &f->slot[worker_id(io->w)];
-    if (s->batch == NULL)
-        s->batch = fdbatch_new(io->w, &f->lane, on_batched);
-    io->priv[P_STEP] = STEP_BATCH;
-    io->at = be;
-    fdbatch_add(s->batch, io, io_fd(io)->fd);
-}
-
 static void
 rw_submit(struct backend *be, struct io *io)
 {
@@ -564,8 +528,6 @@ rw_submit(struct backend *be, struct io *io)
         finish_later(io, rw_inline(be, ff, io));
     else if (io->op == IO_READ && ff->is_nowait && rw_nowait(fdio_of(be), io, ff->fd))
         finish_later(io, 0);
-    else if (io->op == IO_WRITE && can_batch(ff, io))
-        batch_add(be, io);
     else
         rw_continue(be, io, STEP_IO);
 }
@@ -735,11 +697,7 @@ fdio_submit(struct backend *be, struct io *io)
 void
 fdio_cancel(struct backend *be, struct io *io)
 {
-    if (io->priv[P_STEP] == STEP_BATCH) {
-        if (fdbatch_cancel(fdio_of(be)->slot[worker_id(io->w)].batch, io))
-            finish_later(io, -ECANCELED);
-        return;
-    }
+    (void)be;
     if (io->priv[P_STEP] != STEP_MAP) {
         disk_cancel(&io->disk);
         return;

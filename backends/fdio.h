@@ -40,13 +40,11 @@ struct fdio_fd {
     uint32_t dio_mem;  /* and of memory */
     bool is_inline;    /* tmpfs: system calls in place, they never wait for a disk */
     bool is_nowait;    /* buffered: RWF_NOWAIT is worth trying */
-    bool is_batched;   /* buffered, on a disk: small writes go by fdbatch.h */
     struct fdmap *map; /* of a file in memory, or NULL; owned */
 };
 
 struct fdio_slot {
     atomic_uint n; /* requests of one worker in the engine; only that worker writes it */
-    struct fdbatch *batch; /* its small writes; that worker only */
 } __attribute__((aligned(64)));
 
 struct fdio {

@@ -223,14 +223,6 @@ is_inline(const struct found *fo)
     return is_memory_fs(fo) && !fo->direct;
 }
 
-/* Where a buffered write cannot be asked not to wait, so that the ring hands each to a thread: see
- * fdbatch.h. Known by name, since the kernel does not tell before a write is tried. */
-static bool
-wants_batches(const struct found *fo)
-{
-    return fo->fs.f_type == EXT4_SUPER_MAGIC && !fo->direct && !fo->read_only;
-}
-
 /* May READ_REF lend its pages? A read fault in a hole of a file in memory would allocate it. */
 static void
 judge_holes(struct backend *be, const struct stat *st)
@@ -292,9 +284,7 @@ publish(struct backend *be, const struct found *fo)
     if ((in.caps & BE_CAP_ZERO) == 0)
         atomic_store(&s->io.no_zero_range, true);
     judge_holes(be, &fo->st);
-    struct fdmap *map = NULL;
-    if (is_inline(fo))
-        map = fdmap_new(fo->fd, in.size, !fo->read_only);
+    struct fdmap *map = is_inline(fo) ? fdmap_new(fo->fd, in.size, !fo->read_only) : NULL;
     fdio_attach(&s->io, &(struct fdio_fd){
                             .fd = fo->fd,
                             .buffered = fo->buffered,
@@ -302,7 +292,6 @@ publish(struct backend *be, const struct found *fo)
                             .dio_mem = fo->dio_mem,
                             .is_inline = is_inline(fo),
                             .is_nowait = !fo->direct,
-                            .is_batched = wants_batches(fo),
                             .map = map,
                         });
     return 0;

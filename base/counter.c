@@ -39,7 +39,6 @@ static const char *const names[CT_COUNT] = {
     [CT_NOP_TIMEOUT] = "nop_timeout",
     [CT_DISK_SUBMITTED] = "disk_submitted",
     [CT_DISK_ENTERS] = "disk_enters",
-    [CT_DISK_BATCHED] = "disk_batched",
     [CT_TX_SENDS] = "tx_sends",
 };
 

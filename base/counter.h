@@ -27,7 +27,6 @@ enum counter {
     CT_NOP_TIMEOUT,
     CT_DISK_SUBMITTED,
     CT_DISK_ENTERS,  /* io_uring_enter calls */
-    CT_DISK_BATCHED, /* small writes that a helper did, many at once */
     CT_TX_SENDS,     /* gathering sends */
     CT_COUNT
 };

@@ -15,10 +15,6 @@ UNIT_TESTS += tests/unit/test-file
 tests_unit_test_file_SOURCES = tests/unit/test-file.c $(BE_UNIT_FIXTURE)
 tests_unit_test_file_LDADD = $(BE_UNIT_LIBS)
 
-# Includes backends/fdbatch.c over a pwritev that can be held up.
-UNIT_TESTS += tests/unit/test-fdbatch
-tests_unit_test_fdbatch_SOURCES = tests/unit/test-fdbatch.c $(BE_UNIT_FIXTURE)
-tests_unit_test_fdbatch_LDADD = $(BE_UNIT_LIBS)
 
 # Includes backends/fdio.c over a scripted disk engine.
 UNIT_TESTS += tests/unit/test-fdio
