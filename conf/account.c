@@ -22,13 +22,20 @@
 #define NAME_MAX_BYTES 255u
 #define SECRET_ADVISED 12u /* bytes: 96 bits, RFC 7143 9.2.1 */
 
-/* First word of *s, which moves behind it; NULL: there is none. */
+/* First word of *s, which moves behind it; NULL: there is none.  A word that starts with a double
+ * quote and ends with one is what stands between them, blanks and # too, as tgt-admin has it. */
 static char *
 next_word(const char **s, size_t *at, const char *start)
 {
     const char *p = *s + strspn(*s, " \t");
     size_t n = strcspn(p, " \t");
+    const char *end = *p == '"' ? strchr(p + 1, '"') : NULL;
     *s = p + n;
+    if (end != NULL && (end[1] == '\0' || end[1] == ' ' || end[1] == '\t')) {
+        *s = end + 1;
+        p++;
+        n = (size_t)(end - p);
+    }
     *at = (size_t)(p - start);
     if (n == 0)
         return NULL;
@@ -107,6 +114,11 @@ take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_p
         conf_report_add(r, true, pos, "%s: a secret holds at most %u bytes", n->name, SECRET_MAX);
     } else {
         s = secret_new(word, len);
+        if (word[0] == '@')
+            conf_report_add(r, false, pos,
+                            "%s: this is taken for the secret itself; one in a file is written "
+                            "@/PATH, from the root",
+                            n->name);
         if ((n->file->mode & 077) && !n->file->told) {
             conf_report_add(
                 r, false, pos,
@@ -181,6 +193,10 @@ conf_account_add(const struct conf_checks *ck, struct conf_report *r, struct con
     pos.col += (unsigned)at;
     if (!word) {
         conf_report_add(r, true, &n->vpos, "%s wants a name and a secret", n->name);
+    } else if (a.user[0] == '"' || word[0] == '"') {
+        conf_report_add(r, true, a.user[0] == '"' ? &n->vpos : &pos, "%s: a quote is not closed",
+                        n->name);
+        secret_free_text(word);
     } else if (strlen(a.user) > NAME_MAX_BYTES) {
         conf_report_add(r, true, &n->vpos, "%s: a name holds at most %u bytes", n->name,
                         NAME_MAX_BYTES);

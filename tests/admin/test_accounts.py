@@ -185,6 +185,7 @@ def test_directives(settings):
     targets = [
         Target("disk", [Lun("a.img", MIB, 1, kind="file")],
                ["initiator-address ALL", "incominguser own " + OTHER,
+                "incominguser quoted \"blanks and a # in it\"",
                 "outgoinguser self third-secret-16b"]),
         Target("second", [Lun("b.img", MIB, 1, kind="file")]),
     ]
@@ -194,6 +195,7 @@ def test_directives(settings):
                           "incomingdiscoveryuser finder fourth-secret-16"]) as d:
             second = targets[1].name
             assert status(chap, d, "own", OTHER, mutual=("self", "third-secret-16b")) == 0
+            assert status(chap, d, "quoted", "blanks and a # in it") == 0
             assert status(chap, d, "common", SECRET) == 0x0201, "the daemon's, beside its own"
             assert status(chap, d, "common", SECRET, target=second) == 0
             assert status(chap, d, "own", OTHER, target=second) == 0x0201
@@ -221,6 +223,8 @@ def test_file_modes(settings):
         assert out.returncode == 0 and "others may read" not in out.stderr, out
         out = check("incominguser a elevenbytes", 0o600)
         assert "has 11 bytes" in out.stderr and "elevenbytes" not in out.stderr, out
+        out = check("incominguser a @etc/evtgt/a.secret", 0o600)
+        assert out.returncode == 0 and "taken for the secret itself" in out.stderr, out
         path = secret_file(SECRET)
         try:
             os.chmod(path, 0o640)
