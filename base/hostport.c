@@ -241,6 +241,11 @@ hostport_announce(const char *text, uint16_t port, char out[HOSTPORT_HOST_MAX], 
         (void)snprintf(out, HOSTPORT_HOST_MAX, "%s:%u", p.host, (unsigned)p.port);
         return 0;
     }
+    struct in_addr probe;
+    if (!p.v6 && inet_pton(AF_INET, p.host, &probe) != 1) {
+        (void)snprintf(err, errsize, "\"%s\" is neither a host name nor an address", p.host);
+        return -EINVAL;
+    }
     rc = p.v6 ? read_v6(p.host, (void *)&hp.addr, hp.zone, err, errsize)
               : read_v4(p.host, (void *)&hp.addr, err, errsize);
     if (rc == 0 && (p.v6 ? *hp.zone || IN6_IS_ADDR_UNSPECIFIED(

@@ -118,6 +118,8 @@ test_announce(void)
         if (rc == 0 && rows[i].want != NULL)
             CU_ASSERT_STRING_EQUAL(out, rows[i].want);
     }
+    CU_ASSERT(hostport_announce("a_b", 3261, out, err, sizeof err) < 0);
+    CU_ASSERT_STRING_EQUAL(err, "\"a_b\" is neither a host name nor an address");
 }
 
 int
