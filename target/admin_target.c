@@ -316,6 +316,9 @@ admin_target_update(struct admin_req *r)
     memcpy(t->alias, c.alias, sizeof t->alias);
     redirect_put(t->redirect);
     t->redirect = c.redirect;
+    json_object_foreach(params, name, v)
+        log_event(LL_NOTICE, LA_ADMIN, "target-update target=%s name=%s value=%s", t->name,
+                  LOG_ESC(name), LOG_ESC(json_string_value(v)));
     model_touch(t);
     admin_publish(r);
 }
@@ -372,7 +375,7 @@ admin_target_bind(struct admin_req *r)
     model_rule_add(r->target, text, kind);
     log_event(LL_NOTICE, LA_ADMIN, "bind tid=%u rule=%s", r->tid, LOG_ESC(text));
     if (*warn)
-        log_event(LL_WARN, LA_ADMIN, "bind-rule why=\"%s\"", LOG_ESC(warn));
+        log_event(LL_WARN, LA_ADMIN, "bind-rule why=\"%s\"", warn);
     admin_publish(r);
 }
 

@@ -41,7 +41,7 @@ void
 apply_look(const struct conf *c, struct conf_report *r)
 {
     for (unsigned i = 0; i < c->ntargets; i++) {
-        if (!c->targets[i].nluns)
+        if (!c->targets[i].nluns && !c->targets[i].nredirects)
             conf_report_add(r, false, &c->targets[i].pos, "target %s has no backing-store",
                             c->targets[i].name);
         for (unsigned n = 0; n < c->targets[i].nluns; n++)

@@ -175,7 +175,7 @@ status_text(enum login_status status)
         {LS_INITIATOR_ERROR, "initiator error"},
         {LS_AUTH_FAILURE, "authentication failure"},
         {LS_AUTHORIZATION, "not allowed"},
-        {LS_NOT_FOUND, "no such target"},
+        {LS_NOT_FOUND, "not found"},
         {LS_VERSION, "unsupported version"},
         {LS_TOO_MANY_CONNS, "too many connections"},
         {LS_MISSING_PARAMETER, "missing parameter"},
@@ -184,7 +184,7 @@ status_text(enum login_status status)
         {LS_NO_SESSION, "no such session"},
         {LS_INVALID_REQUEST, "invalid during login"},
         {LS_TARGET_ERROR, "target error"},
-        {LS_UNAVAILABLE, "target offline"},
+        {LS_UNAVAILABLE, "service unavailable"},
         {LS_NO_RESOURCES, "out of resources"},
     };
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -205,6 +205,7 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
     if (!log_rate_ok(&rate, &suppressed))
         return;
     char key[192] = "", user[160] = "", more[32] = "";
+    const char *no_name = l->res.discovery ? "(discovery)" : "-";
     if (suppressed != 0)
         (void)snprintf(more, sizeof more, " suppressed=%" PRIu32, suppressed);
     if (l->auth.user[0] != '\0')
@@ -219,7 +220,7 @@ log_refusal(const struct conn *c, enum login_status status, const char *why)
         LL_WARN, LA_LOGIN,
         "login-refused peer=%s initiator=%s target=%s%s status=%04x meaning=\"%s\" why=\"%s\"%s%s",
         c->peer_text, l->res.initiator[0] ? LOG_ESC(l->res.initiator) : "-",
-        l->asked[0] ? LOG_ESC(l->asked) : "-", user, (unsigned)status, status_text(status), why,
+        l->asked[0] ? LOG_ESC(l->asked) : no_name, user, (unsigned)status, status_text(status), why,
         key, more);
 }
 

@@ -73,7 +73,7 @@ has_socket(const char *pid, const char *link)
 bool
 portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
 {
-    char link[64], path[64], comm[32] = "?";
+    char link[64], path[64], comm[32] = "?", self[24];
     bool found = false;
     unsigned long inode = listening_inode(sa);
     DIR *d = inode != 0 ? opendir("/proc") : NULL;
@@ -81,6 +81,7 @@ portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
     if (d == NULL)
         return false;
     (void)snprintf(link, sizeof link, "socket:[%lu]", inode);
+    (void)snprintf(self, sizeof self, "%d", (int)getpid());
     for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
         if (!isdigit((unsigned char)e->d_name[0]) || !has_socket(e->d_name, link))
             continue;
@@ -92,7 +93,10 @@ portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
                 comm[strcspn(comm, "\n")] = '\0';
             (void)fclose(f);
         }
-        (void)snprintf(buf, size, "%s (process %.20s)", comm, e->d_name);
+        if (strcmp(e->d_name, self) == 0)
+            (void)snprintf(buf, size, "another portal of this configuration");
+        else
+            (void)snprintf(buf, size, "%s (process %.20s)", comm, e->d_name);
     }
     (void)closedir(d);
     return found;

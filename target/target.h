@@ -286,8 +286,8 @@ unsigned portal_list(struct node_portal *out, unsigned max);
 /* fn runs on main whenever portal_list changes by itself (an interface's addresses). */
 void portal_on_change(void (*fn)(void));
 
-/* portal_owner.c.  Which program listens there: "nginx (process 4711)". False: not to be found out.
- * Blocks for as long as /proc takes. */
+/* portal_owner.c.  Who listens there: "nginx (process 4711)", or that it is this daemon.  False: not
+ * to be found out.  Blocks for as long as /proc takes. */
 bool portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size);
 
 /* accept.c.  One listening socket. */

@@ -39,6 +39,20 @@ def test_check_only(settings):
             f.write("<target iqn.2001-04.a:bare>\n  initiator-address ALL\n</target>\n")
         out = run(settings, "-t", "-c", d.path("bare"))
         assert out.returncode == 0 and "has no backing-store" in out.stderr, out
+        with open(d.path("bare"), "w") as f:
+            f.write("<target iqn.2001-04.a:bare>\n  initiator-address ALL\n"
+                    "  RedirectAddress 192.0.2.7\n</target>\n")
+        out = run(settings, "-t", "-c", d.path("bare"))
+        assert out.returncode == 0 and not out.stderr, out
+        with socket.socket() as s:  # a portal that this daemon has by another one
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        with open(d.path("bare"), "a") as f:
+            f.write("portal 0.0.0.0:%d\nportal 127.0.0.1:%d\n" % (port, port))
+        out = run(settings, "-f", "-c", d.path("bare"), "--state-dir", d.path("twice"),
+                  "--socket", d.path("twice.sock"))
+        assert out.returncode == 1, out
+        assert "in use by another portal of this configuration" in out.stderr, out
         with open(d.conf, "a") as f:
             f.write("worker 2\n<target iqn.2001-04.a:b>\n  incominguser u\n"
                     "  MaxBurstLength 1\n  initiator-address 1.2.3\n"
