@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "target/admin_priv.h"
 #include "target/isns.h"
+#include "target/redirect.h"
 
 /* --- system ---------------------------------------------------------------------------------- */
 
@@ -44,6 +45,9 @@ admin_system_show(struct admin_req *r)
     json_t *o = json_object();
     json_object_set_new(o, "version", json_string(PACKAGE_VERSION));
     json_object_set_new(o, "state", json_string(model.offline ? "offline" : "ready"));
+    json_object_set_new(o, "draining", json_boolean(model.drain != NULL));
+    if (model.drain)
+        json_object_set_new(o, "drain_to", json_string(model.drain->to.text));
     json_object_set_new(o, "debug", json_boolean(is_debugging()));
     json_object_set_new(o, "drivers", json_pack("[s]", "iscsi"));
     json_object_set_new(o, "workers", json_integer(worker_count()));
@@ -57,8 +61,15 @@ admin_system_show(struct admin_req *r)
 }
 
 static void
+said(const char *name, const char *value)
+{
+    log_event(LL_NOTICE, LA_ADMIN, "system-update name=%s value=%s", LOG_ESC(name), LOG_ESC(value));
+}
+
+static void
 set_offline(struct admin_req *r, bool offline)
 {
+    said("state", offline ? "offline" : "ready");
     model.offline = offline;
     list_each(it, &model.targets)
         model_touch(container_of(it, struct model_target, link));
@@ -101,10 +112,12 @@ update_isns(struct admin_req *r, const char *name, const char *value)
         admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
         return;
     }
-    if (isns_change(&s, err, sizeof err) < 0)
+    if (isns_change(&s, err, sizeof err) < 0) {
         admin_fail(r, AE_INVALID, "%s", err);
-    else
-        admin_publish(r);
+        return;
+    }
+    said(name, value);
+    admin_publish(r);
 }
 
 void

@@ -109,6 +109,33 @@ print_nexus(const json_t *s)
     }
 }
 
+/* Of a target, or of all. */
+static void
+print_drain(const json_t *o)
+{
+    if (json_is_true(json_object_get(o, "draining")))
+        printf("    Drained: new logins are %s%s\n", *str(o, "drain_to") ? "sent to " : "refused",
+               str(o, "drain_to"));
+}
+
+/* Where its logins are sent: tgtadm shows nothing of it here, so only when there is something. */
+static void
+print_redirect(const json_t *t)
+{
+    const json_t *v, *all = json_object_get(t, "redirect");
+    size_t i;
+
+    if (json_array_size(all))
+        printf("    Redirection:\n");
+    json_array_foreach(all, i, v)
+    {
+        if (*json_string_value(json_array_get(v, 1)))
+            printf("        %s: %s\n", json_string_value(json_array_get(v, 0)),
+                   json_string_value(json_array_get(v, 1)));
+    }
+    print_drain(t);
+}
+
 static void
 print_target(const json_t *t)
 {
@@ -147,6 +174,7 @@ print_target(const json_t *t)
         else
             printf("        group %lld\n", num(v, "group"));
     }
+    print_redirect(t);
 }
 
 static const char *
@@ -201,6 +229,9 @@ print_keys(const json_t *t)
             printf("%s=%s\n", name, json_string_value(json_array_get(v, 1)));
     }
     printf("MaxQueueCmd=%lld\n", num(t, "MaxQueueCmd"));
+    json_array_foreach(json_object_get(t, "redirect"), i, v)
+        printf("%s=%s\n", json_string_value(json_array_get(v, 0)),
+               json_string_value(json_array_get(v, 1)));
 }
 
 static void
@@ -265,6 +296,7 @@ print_system(const json_t *d)
 {
     printf("System:\n    State: %s\n    debug: %s\n", str(d, "state"),
            json_is_true(json_object_get(d, "debug")) ? "on" : "off");
+    print_drain(d);
     printf("LLDs:\n    iscsi: ready\n"
            "Backing stores:\n"
            "    null\n"

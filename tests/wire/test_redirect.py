@@ -304,6 +304,9 @@ def draining(env, case):
         assert login(env, OTHER) == ((TEMPORARY, "192.0.2.7:99") if everything else (OK, None))
         for s in (a, b):
             s.run(scsi.read10(0, 1), read=BLK, lun=0).good()
+        said = "Drained: new logins are sent to 192.0.2.7:99\n"
+        assert env.d.iscsi("--op", "show", "--mode", "target").count(said) == (2 if everything else 1)
+        assert (said in env.d.iscsi("--op", "show", "--mode", "system")) == everything
         a.logout()
         assert drain(env, None if everything else DISK, "undrain") == ""
         env.session().nop()
