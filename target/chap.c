@@ -210,7 +210,7 @@ second_round(struct auth *a, struct text_out *out)
         return failed(a, why);
     (void)snprintf(a->user, sizeof a->user, "%s", p.user);
     struct account *acc = verify(a, &p, &why);
-    a->judged = acc == NULL;
+    a->judged = true; /* also when it is right and the login fails: that must not tell it faster */
     if (acc == NULL)
         return failed(a, why);
     why = p.mutual ? prove(a, acc, &p, out) : NULL;
@@ -218,7 +218,6 @@ second_round(struct auth *a, struct text_out *out)
         return failed(a, why);
     struct chap *ch = a->priv;
     ch->state = OVER;
-    a->judged = true;
     a->account = account_get(acc);
     return AUTH_DONE;
 }

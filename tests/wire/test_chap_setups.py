@@ -231,6 +231,24 @@ def same_time(env):
         assert max(wrong + unknown) < 0.5 + 0.3 * env.set.weight, (wrong, unknown)
 
 
+@row("CH-36", "9.2.1", "a right secret in a login that fails all the same is answered no faster than "
+     "a wrong one", 30)
+def right_and_failing(env):
+    oneway = Target("oneway", [Lun("oneway0.img", MIB, 0)],
+                    ["initiator-address ALL", "incominguser %s %s" % ALICE])
+    with env.with_daemon([oneway], head=["login-failure-delay 500"]):
+        took = []
+        for i in range(8):
+            c = Chap(env.new(IQN + "oneway", source="127.0.0.9"), *(
+                ALICE if i == 7 else (ALICE[0], "a-wrong-secret-0")), mutual=TARGET)
+            c.method()
+            c.ask()
+            began = time.monotonic()
+            fails(c, *c.proof(), t=True)
+            took.append(time.monotonic() - began)
+        assert took[6] > 0.2 and took[7] > 0.2, took
+
+
 @row("CH-31", "9.2.1", "failing logins do not slow down others: logins and I/O go on", 40)
 def failures_do_not_slow(env):
     weight = env.set.weight
