@@ -70,6 +70,13 @@ key_of(const struct sockaddr_storage *sa)
     return k;
 }
 
+bool
+half_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    struct key k = key_of(a), l = key_of(b);
+    return memcmp(&k, &l, sizeof k) == 0;
+}
+
 static struct list *
 bucket_of(const struct key *k)
 {

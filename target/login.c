@@ -135,6 +135,8 @@ login_free(struct conn *c)
     if (l->auth.method != NULL && l->auth.method->free != NULL)
         l->auth.method->free(&l->auth);
     worker_timer_stop(&l->held);
+    if (l->stage & LG_ASKING)
+        redirect_forget(c);
     account_put(l->auth.account);
     account_set_put(l->auth.accounts);
     if (l->res.node != NULL)

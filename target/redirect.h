@@ -63,9 +63,13 @@ struct redirect_answer {
 void redirect_decide(const struct conn *c, const struct tgt_node *n, const char *initiator,
                      struct redirect_answer *a);
 /* Asks the program: done(c, a) comes later on the connection's worker, also when the connection is
- * closing by then (its memory stays until done). False: too many are being asked. */
+ * closing by then (its memory stays until done). False: too many are being asked, in all or for
+ * logins of that address. */
 bool redirect_ask(struct conn *c, const struct tgt_node *n, const char *initiator,
                   void (*done)(struct conn *c, const struct redirect_answer *a));
+/* The login is over: if its turn has not come, the program is not run, and done is not called. The
+ * caller holds a reference of c. */
+void redirect_forget(struct conn *c);
 
 /* Main, before logins; and at the end: programs that still run are killed. */
 void redirect_init(void);

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +33,11 @@
 #define OUTPUT_MAX  1023u
 #define WORDS_MAX   16u
 #define POLL_MS     10
+#define READS_MAX   256u /* at once: a program that never stops printing is not waited for */
 
 struct ask {
     struct helper_job job; /* first */
+    struct list link;      /* st.asks */
     struct conn *c;        /* a reference */
     void (*done)(struct conn *c, const struct redirect_answer *a);
     struct redirect *r; /* a reference: of the node that was asked for */
@@ -50,11 +51,12 @@ struct ask {
 
 static struct {
     struct helper_lane lane;
-    atomic_uint asking;
-    pthread_mutex_t lock; /* a pid in the list is not reaped */
-    pid_t running[RUNNING_MAX];
+    pthread_mutex_t lock; /* of all below */
+    struct list asks;     /* until they are over */
+    unsigned nasks;
+    pid_t running[RUNNING_MAX]; /* a pid in it is not reaped */
     bool stopping;
-} st = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} st = {.lock = PTHREAD_MUTEX_INITIALIZER, .asks = {&st.asks, &st.asks}};
 
 /* --- a helper thread ------------------------------------------------------------------------- */
 
@@ -143,7 +145,7 @@ take_output(struct ask *a, int fd, size_t *len)
 {
     char more[512];
     ssize_t n;
-    while ((n = read(fd, more, sizeof more)) > 0) {
+    for (unsigned i = 0; i < READS_MAX && (n = read(fd, more, sizeof more)) > 0; i++) {
         size_t fits = OUTPUT_MAX - *len < (size_t)n ? OUTPUT_MAX - *len : (size_t)n;
         memcpy(a->output + *len, more, fits);
         *len += fits;
@@ -220,6 +222,48 @@ on_run(struct helper_job *job)
 
 /* --- the connection's worker ----------------------------------------------------------------- */
 
+/* How many of the address's logins wait; IPv6 by its /64, of which one host may have all. */
+static unsigned
+count_of(const struct sockaddr_storage *peer)
+{
+    unsigned n = 0;
+    list_each(it, &st.asks)
+        n += half_same_host(peer, &container_of(it, struct ask, link)->c->peer);
+    return n;
+}
+
+/* One address may have as many as are left for all others: however many it asks for, others can
+ * ask, too. */
+static bool
+enter(struct ask *a)
+{
+    pthread_mutex_lock(&st.lock);
+    bool ok = count_of(&a->c->peer) < ASKING_MAX - st.nasks;
+    if (ok) {
+        list_add_tail(&st.asks, &a->link);
+        st.nasks++;
+    }
+    pthread_mutex_unlock(&st.lock);
+    return ok;
+}
+
+static void
+ask_free(struct ask *a)
+{
+    conn_put(a->c);
+    redirect_put(a->r);
+    free(a);
+}
+
+static void
+leave(struct ask *a)
+{
+    pthread_mutex_lock(&st.lock);
+    list_del(&a->link);
+    st.nasks--;
+    pthread_mutex_unlock(&st.lock);
+}
+
 static void
 on_ran(struct helper_job *job)
 {
@@ -230,7 +274,7 @@ on_ran(struct helper_job *job)
     uint32_t suppressed;
 
     worker_assert_owner(a->c->w);
-    atomic_fetch_sub(&st.asking, 1);
+    leave(a);
     if (a->ok)
         a->ok = redirect_read_answer(a->output, &to, a->err, sizeof a->err);
     if (!a->ok) {
@@ -247,9 +291,7 @@ on_ran(struct helper_job *job)
         redirect_static(a->c, a->r, &answer);
     }
     a->done(a->c, &answer);
-    conn_put(a->c);
-    redirect_put(a->r);
-    free(a);
+    ask_free(a);
 }
 
 /* The peer's address alone. */
@@ -270,10 +312,6 @@ redirect_ask(struct conn *c, const struct tgt_node *n, const char *initiator,
              void (*done)(struct conn *c, const struct redirect_answer *a))
 {
     worker_assert_owner(c->w);
-    if (atomic_fetch_add(&st.asking, 1) >= ASKING_MAX) {
-        atomic_fetch_sub(&st.asking, 1);
-        return false;
-    }
     struct ask *a = xcalloc(1, sizeof *a);
     a->job = (struct helper_job){.run = on_run, .done = on_ran, .w = c->w, .lane = &st.lane};
     a->c = c;
@@ -284,8 +322,30 @@ redirect_ask(struct conn *c, const struct tgt_node *n, const char *initiator,
     snprintf(a->initiator, sizeof a->initiator, "%s", initiator);
     address_of(c->peer_text, a->address, sizeof a->address);
     conn_get(c);
+    if (!enter(a)) {
+        ask_free(a);
+        return false;
+    }
     helper_submit(&a->job);
     return true;
+}
+
+void
+redirect_forget(struct conn *c)
+{
+    struct ask *a = NULL;
+    worker_assert_owner(c->w);
+    pthread_mutex_lock(&st.lock);
+    list_each(it, &st.asks) {
+        if (container_of(it, struct ask, link)->c == c)
+            a = container_of(it, struct ask, link);
+    }
+    pthread_mutex_unlock(&st.lock);
+    /* Only this worker ends it. One whose program runs is over with the program. */
+    if (a == NULL || !helper_cancel(&a->job))
+        return;
+    leave(a);
+    ask_free(a);
 }
 
 /* --- main ------------------------------------------------------------------------------------ */

@@ -486,6 +486,8 @@ bool half_enter(struct half *h, struct conn *c);
 /* It is logged in or gone (NULL: nothing). On w; without half_enter, any thread. */
 void half_leave(struct half *h);
 unsigned half_count(void); /* all workers; any thread */
+/* The same peer, as far as fair shares go: IPv6 by its /64. */
+bool half_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 
 /* --- login (login.c) -------------------------------------------------------------------------- */
 

@@ -116,6 +116,13 @@ redirect_ask(struct conn *c, const struct tgt_node *n, const char *initiator,
     return true;
 }
 
+void
+redirect_forget(struct conn *c)
+{
+    (void)c;
+    fake.asked = NULL;
+}
+
 bool
 async_text_is_due(const struct conn *c)
 {

@@ -4,6 +4,7 @@ that ask an initiator for something (11.9).  Each row starts its own daemon."""
 
 import os
 import re
+import select
 import time
 
 from harness import (BLK, Closed, DISK, IQN, OTHER, P, SOLICITED, Target, default_targets, fill,
@@ -276,6 +277,56 @@ def callback_races(env):
         d.terminate()
         assert d.wait(10) == 0
         assert not runs(pid), "the program outlives the daemon"
+
+
+@row("A-23", "11.13.5", "a program that never stops printing: 0301 in time, and it is ended; the next "
+     "one is asked", 40)
+def callback_floods(env):
+    with env.with_daemon(targets(), head=["redirect-timeout 1"]) as d:
+        update(env, RedirectCallback=program(env, "flood", "echo $$ >> %s; for i in 1 2 3; do yes 192.0.2.9 & done; exec yes 192.0.2.9\n" %
+                                             d.path("pids")))
+        for _ in range(2):
+            waiting = [env.new() for _ in range(4)]  # as many as run at once
+            for w in waiting:
+                w.send(w.login_pdu(text(*w.first_pairs())))
+            for w in waiting:
+                r = w.recv(6)
+                assert (r.status_class, r.status_detail) == (3, 1), repr(r)
+                w.conn.expect_close(3)
+        with open(d.path("pids")) as f:
+            pids = [int(p) for p in f]
+        assert pids and not any(runs(p) for p in pids), "a program still runs"
+        update(env, RedirectCallback=program(env, "quick", "echo\n"))
+        assert login(env)[0] == OK
+
+
+@row("A-24", "11.13.5", "logins of one address that wait for the program leave room for others; for "
+     "one that is over it is not run", 60)
+def callback_shares(env):
+    with env.with_daemon(targets(), head=["redirect-timeout 20", "login-timeout 4",
+                                          "shutdown-timeout 1"]) as d:
+        update(env, RedirectCallback=program(
+            env, "wait", "echo >> %s; while [ ! -e %s ]; do sleep 0.05; done\n" % (
+                d.path("ran"), d.path("go"))))
+        began = time.monotonic()
+        many = [env.new() for _ in range(200)]
+        for w in many:
+            w.send(w.login_pdu(text(*w.first_pairs())))
+        time.sleep(max(0, began + 2.5 - time.monotonic()))
+        ready = select.select([w.conn.sock for w in many], [], [], 0)[0]
+        refused = [w for w in many if w.conn.sock in ready]
+        assert len(refused) == 200 - 128, "half of all that may wait: %d refused" % len(refused)
+        for w in refused:
+            r = w.recv(5)
+            assert (r.status_class, r.status_detail) == (3, 2), repr(r)
+        other = env.new(source="127.0.0.9")
+        other.send(other.login_pdu(text(*other.first_pairs())))
+        for w in many:
+            w.conn.expect_close(6)  # the login's time is over
+        open(d.path("go"), "w").close()
+        assert other.recv(5).flags & 0x80, "no room for a login of another address"
+        with open(d.path("ran")) as f:
+            assert len(f.readlines()) <= 8, "programs ran for logins that are over"
 
 
 # ---- draining --------------------------------------------------------------------------------
