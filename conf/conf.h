@@ -117,7 +117,7 @@ struct conf {
     unsigned max_sessions, shutdown_timeout_s, redirect_timeout_s;
     unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
     unsigned dscp;
-    unsigned discovery_filter; /* 0 name, 1 portal, 2 all */
+    unsigned discovery_filter; /* 0 name, 1 portal, 2 all, 3 authenticated */
     const char *state_dir;     /* or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */

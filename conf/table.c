@@ -190,7 +190,7 @@ static int
 set_discovery_filter(void *obj, const struct directive *d, const char *value,
                      struct setter_out *out)
 {
-    static const char *const words[] = {"name", "portal", "all"};
+    static const char *const words[] = {"name", "portal", "all", "authenticated"};
     unsigned *filter = (unsigned *)(void *)((char *)obj + d->off);
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcasecmp(value, words[i]) == 0) {
@@ -198,8 +198,8 @@ set_discovery_filter(void *obj, const struct directive *d, const char *value,
             return 0;
         }
     }
-    snprintf(out->err, out->errsize, "discovery-filter wants name, portal or all, not \"%s\"",
-             value);
+    snprintf(out->err, out->errsize,
+             "discovery-filter wants name, portal, all or authenticated, not \"%s\"", value);
     return -EINVAL;
 }
 

@@ -376,7 +376,8 @@ void
 apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg)
 {
     static struct starting st; /* there is one start */
-    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL};
+    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL,
+                                                     DF_AUTHENTICATED};
 
     add_auth(&model.auth, &c->accounts, c->chap_algs, c->chap_sha1_7);
     add_auth(&model.discovery, &c->discovery, CONF_UNSET, CONF_UNSET);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "target/account.h"
 #include "target/nego.h"
 #include "target/target.h"
 
@@ -55,6 +56,9 @@ may_see(const struct conn *c, const struct node_set *set, const struct tgt_node 
         return false;
     if (set->filter == DF_ALL)
         return true;
+    if (set->filter == DF_AUTHENTICATED && !c->sess->authenticated &&
+        account_set_demands(node->accounts))
+        return false;
     return is_here(c, node) &&
            (set->filter == DF_PORTAL ||
             node_admits(node, (const struct sockaddr *)&c->peer, c->sess->initiator));

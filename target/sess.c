@@ -72,6 +72,7 @@ sess_new(struct worker *w, const struct login_result *res, const struct registry
     s->tsih = claim->tsih;
     s->sid = claim->sid;
     s->discovery = res->discovery;
+    s->authenticated = res->account != NULL;
     s->p = res->sp;
     s->max_cmds = window_for(res->node, &s->p);
     s->exp_cmd_sn = res->cmd_sn;

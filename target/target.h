@@ -218,6 +218,7 @@ enum discovery_filter {
     DF_NAME,   /* what the initiator may log in to; the default */
     DF_PORTAL, /* what is at the address it came to, whoever asks */
     DF_ALL,
+    DF_AUTHENTICATED, /* as DF_NAME; but what has accounts only to who authenticated itself */
 };
 
 struct node_set {
@@ -588,7 +589,8 @@ struct sess {
     uint16_t tsih;
     uint64_t sid; /* for tools, unique in the daemon */
     bool discovery, dying;
-    unsigned refs; /* 1 until it ended, tasks: their buffers are in its budget */
+    bool authenticated; /* it proved who it is */
+    unsigned refs;      /* 1 until it ended, tasks: their buffers are in its budget */
     struct deferred free_later, run_later;
     struct sess_params p;
     struct budget budget;

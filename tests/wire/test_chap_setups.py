@@ -90,6 +90,23 @@ def discovery_one_way(env):
         fails(c, *c.proof(), t=True)
 
 
+@row("CH-48", "4.3, App. C", "discovery-filter authenticated: who proved nothing hears of open targets "
+     "only, whether it asks for all or by name; who did of all that it may reach", 40)
+def discovery_filtered(env):
+    far = Target("far", [], ["initiator-address 10.0.0.0/8", "incominguser %s %s" % ALICE])
+    accounts = ["incomingdiscoveryuser %s %s" % SCOUT]
+    for head in ([], accounts):
+        with env.with_daemon(locked() + [far], head=["discovery-filter authenticated"] + head):
+            s = scout(env).login() if head else env.discovery()
+            want = [DISK, LOCKED] if head else [DISK]
+            assert names(s) == want
+            for one in (DISK, LOCKED, IQN + "far"):
+                got = [v for k, v in s.text(text(SendTargets=one)) if k == "TargetName"]
+                assert got == [one] * (one in want), got
+            s.logout()
+            works(Chap(env.new(LOCKED), *ALICE).login(), env)
+
+
 @row("BR-08", "9.2.1", "the first challenges of many daemon starts all differ and are of 16 bytes "
      "or more", 90)
 def challenges_over_restarts(env):
