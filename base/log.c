@@ -180,8 +180,9 @@ is_plain(uint8_t c)
     return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
 }
 
-const char *
-log_escn(char *buf, size_t size, const void *s, size_t len)
+/* blanks: they stay as they are. */
+static const char *
+escape(char *buf, size_t size, const void *s, size_t len, bool blanks)
 {
     static const char hex[] = "0123456789abcdef";
     const uint8_t *p = s;
@@ -189,7 +190,7 @@ log_escn(char *buf, size_t size, const void *s, size_t len)
     if (size == 0)
         return buf;
     for (size_t i = 0; i < len; i++) {
-        size_t need = is_plain(p[i]) ? 1 : 4;
+        size_t need = is_plain(p[i]) || (blanks && p[i] == ' ') ? 1 : 4;
         if (o + need + 1 > size) {
             size_t dots = size - 1 - cut < 3 ? size - 1 - cut : 3;
             memset(buf + cut, '.', dots);
@@ -210,6 +211,18 @@ log_escn(char *buf, size_t size, const void *s, size_t len)
     }
     buf[o] = '\0';
     return buf;
+}
+
+const char *
+log_escn(char *buf, size_t size, const void *s, size_t len)
+{
+    return escape(buf, size, s, len, false);
+}
+
+const char *
+log_text(char *buf, size_t size, const char *s)
+{
+    return escape(buf, size, s, strlen(s), true);
 }
 
 const char *

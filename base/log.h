@@ -59,6 +59,9 @@ void log_abort(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretu
 const char *log_escn(char *buf, size_t size, const void *s, size_t len);
 const char *log_esc(char *buf, size_t size, const char *s);
 #define LOG_ESC(s) log_esc((char[256]){0}, 256, (s))
+/* The same for what the format puts in double quotes: blanks stay. */
+const char *log_text(char *buf, size_t size, const char *s);
+#define LOG_TEXT(s) log_text((char[512]){0}, 512, (s))
 
 /* True when this event may be logged now: at most 5 in 10 s; the first line after a pause carries
  * suppressed=N, which the caller prints from *suppressed when it is not 0. Owner's thread. */

@@ -375,7 +375,7 @@ admin_target_bind(struct admin_req *r)
     model_rule_add(r->target, text, kind);
     log_event(LL_NOTICE, LA_ADMIN, "bind tid=%u rule=%s", r->tid, LOG_ESC(text));
     if (*warn)
-        log_event(LL_WARN, LA_ADMIN, "bind-rule why=\"%s\"", warn);
+        log_event(LL_WARN, LA_ADMIN, "bind-rule why=\"%s\"", LOG_TEXT(warn));
     admin_publish(r);
 }
 

@@ -26,6 +26,7 @@ test_escape(void)
                            "a\\x20b\\x0a\\x22\\x27\\x5c\\x7f\\xc3\\xa4");
     CU_ASSERT_STRING_EQUAL(log_escn(b, sizeof b, "\0x", 2), "\\x00x");
     CU_ASSERT_STRING_EQUAL(LOG_ESC("a\tb"), "a\\x09b");
+    CU_ASSERT_STRING_EQUAL(LOG_TEXT("it said \"no\"\n"), "it said \\x22no\\x22\\x0a");
 }
 
 static void
