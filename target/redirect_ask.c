@@ -281,8 +281,8 @@ on_ran(struct helper_job *job)
         if (log_rate_ok(&rate, &suppressed))
             log_event(LL_ERROR, LA_LOGIN,
                       "redirect-callback program=%s target=%s peer=%s why=\"%s\" suppressed=%u",
-                      LOG_ESC(redirect_callback(a->r)), a->target, a->c->peer_text, LOG_TEXT(a->err),
-                      (unsigned)suppressed);
+                      LOG_ESC(redirect_callback(a->r)), a->target, a->c->peer_text,
+                      LOG_TEXT(a->err), (unsigned)suppressed);
         answer.status = LS_UNAVAILABLE;
         answer.why = "the program that is asked about redirection failed";
     } else if (to.text[0] != '\0') {

@@ -13,10 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pool.h"
 #include "tools/adm.h"
+
+#define PASSWORD_ADVISED 12u /* bytes: 96 bits, RFC 7143 9.2.1 */
 
 const char *adm_name = "evtgtadm";
 
@@ -536,6 +539,8 @@ mode_portal(const struct args *a, json_t *o)
     portal_params(a->params, o);
 }
 
+static size_t weak_bytes; /* of a new account's secret that is too short; told when it is made */
+
 /* The first line of a file, "-": of standard input. */
 static const char *
 read_password(const char *path)
@@ -546,6 +551,9 @@ read_password(const char *path)
         adm_die(EINVAL, "cannot read %s: %s", path, strerror(errno));
     if (!fgets(line, sizeof line, f))
         adm_die(EINVAL, "no password in %s", path);
+    struct stat st;
+    if (f != stdin && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077))
+        fprintf(stderr, "%s: warning: others may read or write %s: chmod 600\n", adm_name, path);
     line[strcspn(line, "\r\n")] = 0;
     if (f != stdin)
         (void)fclose(f);
@@ -561,6 +569,7 @@ account_new(const struct args *a, json_t *o)
     const char *password = a->password_file ? read_password(a->password_file) : a->password;
     if (!a->user || !password)
         adm_die(EINVAL, "'user' and 'password' options are required");
+    weak_bytes = strlen(password) < PASSWORD_ADVISED ? strlen(password) : 0;
     put_str(o, "user", a->user);
     put_str(o, "password", password);
     if (!a->initiator)
@@ -650,6 +659,11 @@ main(int argc, char **argv)
         const char *msg = json_string_value(json_object_get(e, "message"));
         adm_die(EINVAL, "%s", msg ? msg : "the daemon's answer makes no sense");
     }
+    if (weak_bytes)
+        fprintf(stderr,
+                "%s: warning: the secret has %zu bytes; one of less than %u can be found by "
+                "trying (RFC 7143 9.2.1)\n",
+                adm_name, weak_bytes, PASSWORD_ADVISED);
     if (!a.json)
         adm_print(mode, a.op, a.tid > 0, json_object_get(reply, "data"));
     json_decref(reply);

@@ -171,7 +171,19 @@ def test_password_file(settings):
     with daemon(settings) as d:
         with open(d.path("secret"), "w") as f:
             f.write(SECRET + "\nsecond line\n")
-        call(d, ACC + "--op new --user u1 --password-file " + d.path("secret"))
+        os.chmod(d.path("secret"), 0o600)
+
+        def made(user, how):
+            out = d.adm(*(ACC + "--op new --user %s " % user + how).split(), check=False)
+            assert out.returncode == 0 and SECRET not in out.stderr, out
+            return out.stderr
+
+        from_file = "--password-file " + d.path("secret")
+        assert made("u1", from_file) == ""
+        os.chmod(d.path("secret"), 0o644)
+        assert "chmod 600" in made("u3", from_file)
+        said = made("u4", "--password elevenbytes")
+        assert "has 11 bytes" in said and "elevenbytes" not in said, said
         call(d, ACC + "--op new --user u2 --password x --password-file y", 22,
              "'password' and 'password-file' exclude each other")
         call(d, ACC + "--op new --user u2 --password-file " + d.path("none"), 22)
