@@ -99,6 +99,11 @@ test_folds(void)
         {N "\xe1\xba\xa4", N "\xe1\xba\xa5"},                         /* Vietnamese */
         {N "\xe6\x97\xa5\xe6\x9c\xac", N "\xe6\x97\xa5\xe6\x9c\xac"}, /* no case */
         {N "\xc3\x97\xc3\xb7", N "\xc3\x97\xc3\xb7"},                 /* signs between letters */
+        {N "\xc6\x84\xcf\x98", N "\xc6\x85\xcf\x99"},                 /* Latin B, Greek */
+        {N "\xd4\x80", N "\xd4\x81"},                                 /* Cyrillic supplement */
+        {N "\xe0\xa6\x95\xe0\xa6\xbe", N "\xe0\xa6\x95\xe0\xa6\xbe"}, /* Bengali ka, aa */
+        {N "\xe0\xb8\x81\xe0\xb8\xb8\xe0\xb9\x88",
+         N "\xe0\xb8\x81\xe0\xb8\xb8\xe0\xb9\x88"}, /* Thai: vowel before tone */
         {N "\xf0\x9f\x92\xbe", N "\xf0\x9f\x92\xbe"},
     };
     for (size_t i = 0; i < sizeof v / sizeof v[0]; i++) {
@@ -114,21 +119,29 @@ static void
 test_unprepared(void)
 {
     static const char *const bad[] = {
-        N "e\xcc\x81",        /* e, combining acute */
-        N "\xef\xbd\x81",     /* full width a */
-        N "\xef\xac\x81",     /* ligature fi */
-        N "\xc2\xb2",         /* superscript two */
-        N "\xc3\x9f",         /* sharp s: ss */
-        N "\xe2\x84\xaa",     /* Kelvin sign: k */
-        N "\xe3\x80\x82",     /* ideographic full stop */
-        N "\xe3\x80\x80",     /* ideographic space */
-        N "\xc2\xad",         /* soft hyphen */
-        N "\xe2\x80\xae",     /* right-to-left override */
-        N "\xef\xbb\xbf",     /* byte order mark */
-        N "\xee\x80\x80",     /* private use */
-        N "\xef\xb7\x90",     /* no character */
-        N "\xf3\xa0\x81\x81", /* tag */
-        N "\xf4\x90\x80\x80", /* beyond Unicode */
+        N "e\xcc\x81",                            /* e, combining acute */
+        N "\xef\xbd\x81",                         /* full width a */
+        N "\xef\xac\x81",                         /* ligature fi */
+        N "\xc2\xb2",                             /* superscript two */
+        N "\xc3\x9f",                             /* sharp s: ss */
+        N "\xe2\x84\xaa",                         /* Kelvin sign: k */
+        N "\xe3\x80\x82",                         /* ideographic full stop */
+        N "\xe3\x80\x80",                         /* ideographic space */
+        N "\xc2\xad",                             /* soft hyphen */
+        N "\xc6\x81",                             /* B with hook: its small letter is elsewhere */
+        N "\xe1\x84\x80\xe1\x85\xa1",             /* Hangul in pieces */
+        N "\xd8\xa7\xd9\x93",                     /* alef, madda above */
+        N "\xe0\xb8\xb3",                         /* Thai sara am */
+        N "\xe0\xa4\xa8\xe0\xa4\xbc",             /* na, nukta: one letter */
+        N "\xe0\xa7\x87\xe0\xa6\xbe",             /* Bengali e, aa: o */
+        N "\xe0\xb8\x81\xe0\xb9\x88\xe0\xb8\xb8", /* Thai: tone before vowel */
+        N "\xf0\xaf\xbf\xbe.\xf3\xaf\xbf\xbf",    /* no characters */
+        N "\xe2\x80\xae",                         /* right-to-left override */
+        N "\xef\xbb\xbf",                         /* byte order mark */
+        N "\xee\x80\x80",                         /* private use */
+        N "\xef\xb7\x90",                         /* no character */
+        N "\xf3\xa0\x81\x81",                     /* tag */
+        N "\xf4\x90\x80\x80",                     /* beyond Unicode */
         N "\xf8\x88\x80\x80\x80",
         N "\x80",
     };
