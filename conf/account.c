@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,6 +138,21 @@ take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_p
     return s;
 }
 
+void
+conf_name_look(struct conf_report *r, const struct conf_pos *pos, const char *directive,
+               const char *name)
+{
+    static const char *const types[] = {"iqn.", "eui.", "naa."};
+    size_t plain = strcspn(name, "*?[");
+    for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strncasecmp(name, types[i], plain < 4 ? plain : 4) == 0)
+            return;
+    }
+    conf_report_add(r, false, pos,
+                    "%s: \"%s\" fits no initiator: names begin with iqn., eui. or naa.", directive,
+                    name);
+}
+
 static void
 take_names(const struct conf_checks *ck, struct conf_report *r, const struct raw_node *n,
            struct conf_account *a, const char *rest)
@@ -153,6 +169,8 @@ take_names(const struct conf_checks *ck, struct conf_report *r, const struct raw
                             n->name);
         else if (ck->initiator && ck->initiator(word, err, sizeof err, ck->arg) < 0)
             conf_report_add(r, true, &pos, "%s: %s", n->name, err);
+        else
+            conf_name_look(r, &pos, n->name, word);
         a->names = xrealloc(a->names, (a->nnames + 1) * sizeof *a->names);
         a->names[a->nnames++] = word;
     }

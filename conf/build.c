@@ -283,6 +283,8 @@ target_access(struct builder *b, struct conf_target *t, const struct raw_node *n
     if (*warn)
         conf_report_add(b->r, false, &n->vpos, "%s: %s", n->name, warn);
     if (name)
+        conf_name_look(b->r, &n->vpos, n->name, n->value);
+    if (name)
         add_kv(&t->names, &t->nnames, n);
     else if (strcmp(n->name, "local-address") == 0)
         add_kv(&t->locals, &t->nlocals, n);

@@ -68,6 +68,9 @@ void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
 struct conf *build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r);
 
 /* account.c */
+/* An initiator's name or pattern that no iSCSI name (RFC 7143 4.2.7.1) can fit is warned of. */
+void conf_name_look(struct conf_report *r, const struct conf_pos *pos, const char *directive,
+                    const char *name);
 void conf_account_add(const struct conf_checks *ck, struct conf_report *r,
                       struct conf_accounts *list, bool outgoing, const struct raw_node *n);
 /* What only shows when all is read: a target's accounts together with those of the daemon, which

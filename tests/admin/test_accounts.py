@@ -235,6 +235,12 @@ def test_file_modes(settings):
         assert out.returncode == 0 and "others may read" not in out.stderr, out
         out = check("incominguser a elevenbytes", 0o600)
         assert "has 11 bytes" in out.stderr and "elevenbytes" not in out.stderr, out
+        for line in ("initiator-name laptop", "incominguser a %s iqn.a:b laptop" % SECRET):
+            out = check(line, 0o600)
+            assert out.returncode == 0 and '"laptop" fits no initiator' in out.stderr, out
+        for name in ("*laptop", "IQN.a:*", "[ie]*", "iq?.a", "naa.5*", "eu*"):
+            out = check("initiator-name " + name, 0o600)
+            assert out.returncode == 0 and "fits no" not in out.stderr, out
         out = check("incominguser a @etc/evtgt/a.secret", 0o600)
         assert out.returncode == 0 and "taken for the secret itself" in out.stderr, out
         path = secret_file(SECRET)
