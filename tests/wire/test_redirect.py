@@ -50,6 +50,10 @@ def update(env, target=DISK, check=True, **kw):
                        ",".join("%s=%s" % i for i in kw.items()), check=check)
 
 
+# A program that says it runs, then waits for a file; ends with the test in any case.
+WAIT = "%s; while [ -d %s ] && [ ! -e %s ]; do sleep 0.05; done\n"
+
+
 def program(env, name, body):
     path = env.d.path(name)
     with open(path, "w") as f:
@@ -251,8 +255,8 @@ def callback_fails(env):
 def callback_races(env):
     with env.with_daemon(targets(), head=["redirect-timeout 20", "shutdown-timeout 1"]) as d:
         go = d.path("go")
-        prog = program(env, "wait", "echo $$ > %s; while [ ! -e %s ]; do sleep 0.05; done\n" % (
-            d.path("pid"), go))
+        prog = program(env, "wait", WAIT % (
+            "echo $$ > " + d.path("pid"), d.dir, go))
         update(env, RedirectCallback=prog)
         gone, more, ok = env.new(), env.new(), env.new()
         for s in (gone, more, ok):
@@ -306,8 +310,8 @@ def callback_shares(env):
     with env.with_daemon(targets(), head=["redirect-timeout 20", "login-timeout 4",
                                           "shutdown-timeout 1"]) as d:
         update(env, RedirectCallback=program(
-            env, "wait", "echo >> %s; while [ ! -e %s ]; do sleep 0.05; done\n" % (
-                d.path("ran"), d.path("go"))))
+            env, "wait", WAIT % (
+                "echo >> " + d.path("ran"), d.dir, d.path("go"))))
         began = time.monotonic()
         many = [env.new() for _ in range(200)]
         for w in many:
