@@ -73,6 +73,8 @@ admin_account_new(struct admin_req *r)
     struct secret *s = secret_new(password, strlen(password));
     if (bad || (names && !json_is_array(names)))
         admin_fail(r, AE_INVALID, "\"initiators\" wants an array of names");
+    else if (names && n == 0) /* a limit that was forgotten must not mean everybody */
+        admin_fail(r, AE_INVALID, "\"initiators\" is empty: names of initiators, or ALL");
     else if (!model_account_get(user, s, list, err, sizeof err))
         admin_fail(r, AE_INVALID, "%s", err);
     else {

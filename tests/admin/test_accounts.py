@@ -165,6 +165,11 @@ def test_limited_to_initiators(settings):
         assert status(chap, d, "u1", SECRET, initiator="iqn.a:i1") == 0
         assert status(chap, d, "u1", SECRET, initiator="IQN.A:J2") == 0
         assert status(chap, d, "u1", SECRET, initiator="iqn.a:i2") == 0x0201
+        for nobody in ("", ",", "iqn.a:i1,,iqn.a:i2"):
+            out = d.adm(*(ACC + "--op new --user u2 --password " + SECRET).split(),
+                        "--initiator-name", nobody, check=False)
+            assert out.returncode == 22 and SECRET not in out.stderr, (nobody, out)
+        assert "u2" not in call(d, ACC + "--op show")
 
 
 def test_password_file(settings):
