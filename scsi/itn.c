@@ -158,6 +158,7 @@ itn_new(struct worker *w, const struct itn_params *p)
     itn->target_name = xstrdup(p->target_name != NULL ? p->target_name : "");
     memcpy(itn->isid, p->isid, sizeof itn->isid);
     itn->tpgt = p->tpgt;
+    itn->queries = p->queries;
     itn->budget = p->budget != NULL ? p->budget : worker_budget(w);
     itn->map = lun_map_get(p->map);
     list_init(&itn->loose);

@@ -237,6 +237,7 @@ struct itn {
     uint8_t isid[6];
     uint16_t tpgt;
     bool dead; /* itn_free was called */
+    bool queries;
     struct budget *budget;
     struct lun_map *map;
     struct nexus **nx; /* sorted by number */

@@ -130,6 +130,7 @@ struct itn_params {
     uint16_t tpgt;         /* portal group tag: relative target port identifier too */
     struct budget *budget; /* the session's; data buffers are taken from it */
     struct lun_map *map;   /* a reference is taken */
+    bool queries;          /* the transport carries the functions of RFC 7144: they are reported */
 };
 
 /* Every LUN starts with unit attention 29/00 (POWER ON, RESET OR BUS DEVICE RESET OCCURRED). */
@@ -276,7 +277,7 @@ void scsi_fail_early(struct scsi_cmd *cmd, uint8_t key, uint16_t asc);
 
 /* --- task management (SAM-5 7, RFC 7143 11.5, 11.6) ------------------------------------------ */
 
-enum tmf_function { /* RFC 7143 11.5.1 */
+enum tmf_function { /* RFC 7143 11.5.1, RFC 7144 */
                     TMF_ABORT_TASK = 1,
                     TMF_ABORT_TASK_SET = 2,
                     TMF_CLEAR_ACA = 3,
@@ -285,9 +286,13 @@ enum tmf_function { /* RFC 7143 11.5.1 */
                     TMF_TARGET_WARM_RESET = 6,
                     TMF_TARGET_COLD_RESET = 7,
                     TMF_TASK_REASSIGN = 8,
+                    TMF_QUERY_TASK = 9,
+                    TMF_QUERY_TASK_SET = 10,
+                    TMF_I_T_NEXUS_RESET = 11,
+                    TMF_QUERY_ASYNC_EVENT = 12,
 };
 
-enum tmf_response { /* RFC 7143 11.6.1 */
+enum tmf_response { /* RFC 7143 11.6.1, RFC 7144 */
                     TMF_COMPLETE = 0,
                     TMF_NO_TASK = 1,
                     TMF_NO_LUN = 2,
@@ -295,11 +300,13 @@ enum tmf_response { /* RFC 7143 11.6.1 */
                     TMF_NO_REASSIGN = 4,
                     TMF_NOT_SUPPORTED = 5,
                     TMF_AUTH_FAILED = 6,
+                    TMF_SUCCEEDED = 7, /* a query found what it asked for */
                     TMF_REJECTED = 255,
 };
 
 struct scsi_tmf {
-    uint8_t function; /* ABORT_TASK .. TARGET_WARM_RESET; others: TMF_NOT_SUPPORTED */
+    uint8_t function; /* ABORT_TASK .. TARGET_WARM_RESET, I_T_NEXUS_RESET; others:
+                         TMF_NOT_SUPPORTED */
     struct itn *itn;
     uint8_t lun[8];
     struct scsi_cmd *ref; /* ABORT_TASK: between submit and done */
@@ -312,8 +319,15 @@ struct scsi_tmf {
 /* Affected commands get done(aborted) first; t->done comes, later, when the last of them has ended
  * (its backend request is over: nothing of it can touch the medium any more).  A reset reaches
  * every worker, gives every nexus unit attention 29/03 (LUN RESET: BUS DEVICE RESET FUNCTION
- * OCCURRED), clears RESERVE(6/10), restores mode pages to saved values.  LUN absent: TMF_NO_LUN. */
+ * OCCURRED), clears RESERVE(6/10), restores mode pages to saved values.  LUN absent: TMF_NO_LUN.
+ * I_T NEXUS RESET is an I_T nexus loss (SAM-5 6.3.4) of this nexus alone: its commands at every
+ * unit end, its reservations and PREVENTs go, each unit has unit attention 29/07 for it. */
 void scsi_tmf_submit(struct scsi_tmf *t);
+/* QUERY TASK, QUERY TASK SET (is_there: the transport has such a task unanswered) and QUERY
+ * ASYNCHRONOUS EVENT (a unit attention is pending; it stays so): TMF_SUCCEEDED, TMF_COMPLETE where
+ * there is none, TMF_NO_LUN.  Owner of the nexus. */
+uint8_t scsi_tmf_query(const struct itn *itn, uint8_t function, const uint8_t lun[8],
+                       bool is_there);
 /* The session dies while t is pending: t->done will not be called, t is not touched after this. */
 void scsi_tmf_forget(struct scsi_tmf *t);
 

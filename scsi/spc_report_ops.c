@@ -118,8 +118,11 @@ spc_report_tmfs(struct scsi_cmd *cmd)
 
     if (!scsi_reply(cmd, &w))
         return;
-    wcur_u8(&w, 0xd8); /* ABORT TASK, ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET */
-    wcur_zero(&w, 2);
+    /* ABORT TASK, ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET; QUERY TASK where the
+     * transport carries it, and then QUERY ASYNCHRONOUS EVENT, QUERY TASK SET, I_T NEXUS RESET */
+    wcur_u8(&w, cmd->itn->queries ? 0xdc : 0xd8);
+    wcur_u8(&w, cmd->itn->queries ? 0x07 : 0);
+    wcur_zero(&w, 1);
     if (repd) {
         wcur_u8(&w, 0x0c); /* bytes that follow; no timeouts told */
         wcur_zero(&w, 12);

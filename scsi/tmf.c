@@ -219,6 +219,18 @@ reset_unit(struct tmf_job *job, struct lun *lun)
     visit_workers(job, lun);
 }
 
+/* The rest of the session's end, for a session that lives on: what was reserved and prevented for
+ * it goes.  In one go with the abort of what it has, as in visit(). */
+static void
+lose_nexus(struct tmf_job *job, struct nexus *nx)
+{
+    abort_list(job, &nx->tasks);
+    pthread_mutex_lock(&nx->lun->lock);
+    lun_forget_nexus(nx->lun, nx);
+    pthread_mutex_unlock(&nx->lun->lock);
+    ua_set(nx, UA_NEXUS_LOSS);
+}
+
 /* --- submit ---------------------------------------------------------------------------------- */
 
 static uint8_t
@@ -255,9 +267,28 @@ run(struct tmf_job *job, struct scsi_tmf *t)
         for (unsigned i = 0; i < t->itn->nnx; i++)
             reset_unit(job, t->itn->nx[i]->lun);
         return TMF_COMPLETE;
+    case TMF_I_T_NEXUS_RESET:
+        for (unsigned i = 0; i < t->itn->nnx; i++)
+            lose_nexus(job, t->itn->nx[i]);
+        abort_list(job, &t->itn->loose);
+        return TMF_COMPLETE;
     default:
         return TMF_NOT_SUPPORTED;
     }
+}
+
+uint8_t
+scsi_tmf_query(const struct itn *itn, uint8_t function, const uint8_t lun[8], bool is_there)
+{
+    worker_assert_owner(itn->w);
+    int number = lun_decode(lun);
+    const struct nexus *nx = number >= 0 ? itn_nexus(itn, (uint16_t)number) : NULL;
+
+    if (nx == NULL && !lun_is_wlun(lun))
+        return TMF_NO_LUN;
+    if (function == TMF_QUERY_ASYNC_EVENT)
+        is_there = nx != NULL && atomic_load_explicit(&nx->ua, memory_order_acquire) != 0;
+    return is_there ? TMF_SUCCEEDED : TMF_COMPLETE;
 }
 
 void

@@ -189,7 +189,7 @@ static const struct key_def defs[KEY_COUNT] = {
         .name = "iSCSIProtocolLevel", .section = "13.24", .type = KT_NUM, .rule = KR_MIN,
         .from = KF_BOTH, .phases = KP_OPERATIONAL, .scope = KS_SESSION,
         .leading_only = true, .normal_only = true,
-        .max = 31, .def = 1, .ours = 1, .lo = 1, .hi = 1 },
+        .max = 31, .def = 1, .ours = 2, .lo = 2, .hi = 2 },
 };
 /* clang-format on */
 

@@ -556,6 +556,7 @@ fill_result(struct login *l)
         .time2retain = v[KEY_TIME2RETAIN],
         .max_connections = v[KEY_MAX_CONNECTIONS],
         .erl = v[KEY_ERL],
+        .protocol_level = v[KEY_PROTOCOL_LEVEL],
         .initial_r2t = v[KEY_INITIAL_R2T],
         .immediate_data = v[KEY_IMMEDIATE_DATA],
         .data_pdu_in_order = v[KEY_DATA_PDU_IN_ORDER],

@@ -84,6 +84,7 @@ sess_new(struct worker *w, const struct login_result *res, const struct registry
     if (res->node) {
         s->node = node_get(res->node);
         struct itn_params ip = {.initiator_name = s->initiator,
+                                .queries = s->p.protocol_level >= 2,
                                 .target_name = s->node->name,
                                 .tpgt = res->tpgt,
                                 .budget = &s->budget,

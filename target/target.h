@@ -517,6 +517,7 @@ enum login_status { /* class << 8 | detail, RFC 7143 11.13.5 */
 struct sess_params { /* agreed by the leading login */
     uint32_t max_burst, first_burst, max_r2t;
     uint32_t time2wait, time2retain, max_connections, erl;
+    uint32_t protocol_level; /* 2: RFC 7144 */
     bool initial_r2t, immediate_data, data_pdu_in_order, data_seq_in_order;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Task management (RFC 7143 4.2.3, 11.5, 11.6).  A function that concerns more than one task waits
- * for the commands before it, even when it is immediate; a target-wide one takes them as received.
- * What it does to tasks is scsi's; here is the order of things and the answer.  Owner: the
- * session's worker.
+ * Task management (RFC 7143 4.2.3, 11.5, 11.6; at protocol level 2 RFC 7144).  A function that
+ * concerns more than one task waits for the commands before it, even when it is immediate; a
+ * target-wide one takes them as received, a query does not care.  What it does to tasks is scsi's;
+ * here is the order of things and the answer.  Owner: the session's worker.
  *
  * "MUST wait for responses on currently valid Target Transfer Tags of the affected tasks from the
  * issuing initiator" (4.2.3.3 a): such a function ends its tasks at once, so that nothing that
@@ -28,25 +28,32 @@
 #define DATA_WAIT_MS 2000u /* for Data-Outs of tasks that were ended; resets time out after 10 s   \
                             */
 
-enum scope { SCOPE_NONE, SCOPE_TASK, SCOPE_LUN, SCOPE_TARGET };
+/* SCOPE_ALL: what this session has at all units; a target-wide function does the rest in scsi. */
+enum scope { SCOPE_NONE, SCOPE_TASK, SCOPE_LUN, SCOPE_ALL };
 
 static const struct tmf_row {
     uint8_t function;
     uint8_t scope;
-    bool waits; /* for all commands with lower CmdSN (4.2.3.3) */
-    bool plugs; /* takes those that did not come as received (4.2.3.3) */
-    bool drops; /* every session of the target ends after the answer */
-    uint8_t as; /* what scsi is asked for; 0: answered here with `answer` */
+    uint8_t level; /* iSCSIProtocolLevel from which on it is known */
+    bool asks;     /* changes nothing, is answered at once from what has been received */
+    bool waits;    /* for all commands with lower CmdSN (4.2.3.3) */
+    bool plugs;    /* takes those that did not come as received (4.2.3.3) */
+    bool drops;    /* every session of the target ends after the answer */
+    uint8_t as;    /* what scsi is asked for; 0: answered here with `answer` */
     uint8_t answer;
 } rows[] = {
-    {TMF_ABORT_TASK, SCOPE_TASK, false, false, false, TMF_ABORT_TASK, 0},
-    {TMF_ABORT_TASK_SET, SCOPE_LUN, true, false, false, TMF_ABORT_TASK_SET, 0},
-    {TMF_CLEAR_ACA, SCOPE_NONE, false, false, false, TMF_CLEAR_ACA, 0},
-    {TMF_CLEAR_TASK_SET, SCOPE_LUN, true, false, false, TMF_CLEAR_TASK_SET, 0},
-    {TMF_LOGICAL_UNIT_RESET, SCOPE_LUN, true, false, false, TMF_LOGICAL_UNIT_RESET, 0},
-    {TMF_TARGET_WARM_RESET, SCOPE_TARGET, false, true, false, TMF_TARGET_WARM_RESET, 0},
-    {TMF_TARGET_COLD_RESET, SCOPE_TARGET, false, true, true, TMF_TARGET_WARM_RESET, 0},
-    {TMF_TASK_REASSIGN, SCOPE_NONE, false, false, false, 0, TMF_NO_REASSIGN},
+    {TMF_ABORT_TASK, SCOPE_TASK, .as = TMF_ABORT_TASK},
+    {TMF_ABORT_TASK_SET, SCOPE_LUN, .waits = true, .as = TMF_ABORT_TASK_SET},
+    {TMF_CLEAR_ACA, SCOPE_NONE, .as = TMF_CLEAR_ACA},
+    {TMF_CLEAR_TASK_SET, SCOPE_LUN, .waits = true, .as = TMF_CLEAR_TASK_SET},
+    {TMF_LOGICAL_UNIT_RESET, SCOPE_LUN, .waits = true, .as = TMF_LOGICAL_UNIT_RESET},
+    {TMF_TARGET_WARM_RESET, SCOPE_ALL, .plugs = true, .as = TMF_TARGET_WARM_RESET},
+    {TMF_TARGET_COLD_RESET, SCOPE_ALL, .plugs = true, .drops = true, .as = TMF_TARGET_WARM_RESET},
+    {TMF_TASK_REASSIGN, SCOPE_NONE, .answer = TMF_NO_REASSIGN},
+    {TMF_QUERY_TASK, SCOPE_TASK, 2, .asks = true, .as = TMF_QUERY_TASK},
+    {TMF_QUERY_TASK_SET, SCOPE_LUN, 2, .asks = true, .as = TMF_QUERY_TASK_SET},
+    {TMF_I_T_NEXUS_RESET, SCOPE_ALL, 2, .waits = true, .as = TMF_I_T_NEXUS_RESET},
+    {TMF_QUERY_ASYNC_EVENT, SCOPE_LUN, 2, .asks = true, .as = TMF_QUERY_ASYNC_EVENT},
 };
 
 struct tmf {
@@ -69,10 +76,10 @@ struct tail {
 };
 
 static const struct tmf_row *
-find_row(uint8_t function)
+find_row(uint8_t function, uint32_t level)
 {
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].function == function)
+        if (rows[i].function == function && rows[i].level <= level)
             return &rows[i];
     return NULL;
 }
@@ -155,7 +162,7 @@ on_late(struct worker_timer *timer)
 static bool
 concerns(const struct tmf *f, const struct task *t)
 {
-    return f->row->scope == SCOPE_TARGET ||
+    return f->row->scope == SCOPE_ALL ||
            (f->row->scope == SCOPE_LUN && memcmp(t->cmd.lun, f->t.lun, 8) == 0);
 }
 
@@ -225,6 +232,23 @@ abort_unknown(struct tmf *f)
     return before && sess_plug(f->s, f->ref_cmd_sn) ? TMF_COMPLETE : TMF_NO_TASK;
 }
 
+/* Is there the task, or one in the task set, that has not been answered?  One that another function
+ * has ended will not be. */
+static bool
+is_there(struct tmf *f)
+{
+    if (f->row->scope == SCOPE_TASK) {
+        const struct task *t = find_rtt(f);
+        return t && !t->quiet;
+    }
+    list_each(it, &f->s->tasks) {
+        const struct task *t = container_of(it, struct task, on_sess);
+        if (!t->quiet && concerns(f, t))
+            return true;
+    }
+    return false;
+}
+
 static void
 start(struct tmf *f)
 {
@@ -234,6 +258,10 @@ start(struct tmf *f)
         sess_plug_below(s, f->cmd_sn);
     if (f->row->as == 0) {
         answer(f, f->row->answer);
+        return;
+    }
+    if (f->row->asks) {
+        answer(f, scsi_tmf_query(s->itn, f->row->as, f->t.lun, is_there(f)));
         return;
     }
     if (f->row->scope == SCOPE_TASK) {
@@ -279,7 +307,7 @@ tmf_pdu(struct conn *c, struct pdu *pdu)
     counter_add(CT_TMF, 1);
     if (s->ntmfs >= TMF_MAX && pdu->immediate)
         return conn_reject(c, REJ_IMMEDIATE_OVERFLOW);
-    const struct tmf_row *row = find_row(pdu->flags & 0x7f);
+    const struct tmf_row *row = find_row(pdu->flags & 0x7f, s->p.protocol_level);
     if (!row || s->ntmfs >= TMF_MAX) {
         respond(c, pdu->itt, row ? TMF_REJECTED : TMF_NOT_SUPPORTED);
         return KEEP;

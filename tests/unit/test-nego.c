@@ -172,7 +172,9 @@ test_numbers(void)
     CU_ASSERT(one("DefaultTime2Wait=0", "2"));
     CU_ASSERT(one("DefaultTime2Retain=3600", "0"));
     CU_ASSERT(one("FirstBurstLength=16777215", "262144"));
-    CU_ASSERT(one("iSCSIProtocolLevel=2", "1"));
+    CU_ASSERT(one("iSCSIProtocolLevel=2", "2"));
+    CU_ASSERT(one("iSCSIProtocolLevel=31", "2"));
+    CU_ASSERT(one("iSCSIProtocolLevel=1", "1"));
     CU_ASSERT(one("iSCSIProtocolLevel=0", "0"));
 }
 

@@ -318,6 +318,9 @@ test_tmfs(void)
     CU_ASSERT(c.in_len == 4 && get_be32(in) == 0xd8000000);
     run(CDB(0xa3, 0x0d, 0x80, 0, 0, 0, 0, 0, 0, 32, 0, 0), 32);
     CU_ASSERT(c.in_len == 16 && memcmp(in, want, 16) == 0);
+    f.itn->queries = true;
+    run(CDB(0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0), 4);
+    CU_ASSERT(c.in_len == 4 && get_be32(in) == 0xdc070000);
     fake_close(&f);
 }
 

@@ -423,6 +423,8 @@ test_tmf_set(uint8_t function)
     } else { /* the other nexus has a task set of its own */
         CU_ASSERT_FALSE(x.done);
         CU_ASSERT_FALSE(ua_take(itn_nexus(other, 0), &asc));
+        CU_ASSERT_EQUAL(ua_take(itn_nexus(f.itn, 0), &asc), function == TMF_I_T_NEXUS_RESET);
+        CU_ASSERT_EQUAL(asc, function == TMF_I_T_NEXUS_RESET ? 0x2907 : 0);
         gate_open();
         fake_continue(&x);
         fake_wait(&f, &x);
@@ -440,6 +442,7 @@ test_tmf_sets(void)
     test_tmf_set(TMF_ABORT_TASK_SET);
     test_tmf_set(TMF_CLEAR_TASK_SET);
     test_tmf_set(TMF_LOGICAL_UNIT_RESET);
+    test_tmf_set(TMF_I_T_NEXUS_RESET);
 }
 
 static void
@@ -682,6 +685,38 @@ test_unmapped(void)
     fake_close(&f);
 }
 
+/* SAM-5 6.3.4: what the nexus held goes with it; what others hold, and mode pages, stay. */
+static void
+test_tmf_nexus_loss(void)
+{
+    struct fcmd c;
+    struct tmf m = {0}, n = {0};
+    static const uint8_t lun0[8], absent[8] = {0, 9}, report_luns[8] = {0xc1, 1};
+    open_gated("hang", "write");
+    struct itn *other = session(2);
+    run(f.itn, &c, CDB(0x16, 0, 0, 0, 0, 0), 0, 0);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    run(f.itn, &c, CDB(0x1e, 0, 0, 0, 1, 0), 0, 0);
+    CU_ASSERT_EQUAL(f.lun->prevent, 1);
+    tmf_start(&m, other, TMF_I_T_NEXUS_RESET, NULL);
+    CU_ASSERT_EQUAL(tmf_finish(&m), TMF_COMPLETE);
+    CU_ASSERT(f.lun->prevent == 1 && f.lun->reserved_by == itn_nexus(f.itn, 0));
+    CU_ASSERT_EQUAL(scsi_tmf_query(f.itn, TMF_QUERY_ASYNC_EVENT, lun0, false), TMF_COMPLETE);
+    tmf_start(&n, f.itn, TMF_I_T_NEXUS_RESET, NULL);
+    CU_ASSERT_EQUAL(tmf_finish(&n), TMF_COMPLETE);
+    CU_ASSERT(f.lun->prevent == 0 && f.lun->reserved_by == NULL);
+    CU_ASSERT_EQUAL(scsi_tmf_query(f.itn, TMF_QUERY_ASYNC_EVENT, lun0, false), TMF_SUCCEEDED);
+    CU_ASSERT_EQUAL(scsi_tmf_query(f.itn, TMF_QUERY_ASYNC_EVENT, absent, false), TMF_NO_LUN);
+    CU_ASSERT_EQUAL(scsi_tmf_query(f.itn, TMF_QUERY_ASYNC_EVENT, report_luns, true), TMF_COMPLETE);
+    CU_ASSERT_EQUAL(scsi_tmf_query(f.itn, TMF_QUERY_TASK, report_luns, true), TMF_SUCCEEDED);
+    run(other, &c, CDB(0, 0, 0, 0, 0, 0), 0, 0);
+    CU_ASSERT(fake_failed(&c, 6, 0x2907));
+    run(other, &c, CDB(0, 0, 0, 0, 0, 0), 0, 0);
+    CU_ASSERT_EQUAL(c.c.status, SAM_GOOD);
+    itn_free(other);
+    fake_close(&f);
+}
+
 /* --- reservations (SPC-2) -------------------------------------------------------------------- */
 
 static void
@@ -758,6 +793,7 @@ main(void)
         {"ABORT TASK", test_tmf_abort_task},
         {"functions wait", test_tmf_waits},
         {"task sets and reset", test_tmf_sets},
+        {"I_T NEXUS RESET, queries", test_tmf_nexus_loss},
         {"functions on absent units", test_tmf_units},
         {"reset of state", test_reset_state},
         {"writes of a dead session", test_orphan},

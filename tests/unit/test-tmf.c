@@ -228,6 +228,77 @@ test_two_sessions(void)
     close(other.fd);
 }
 
+/* RFC 7144: known from protocol level 2 on. */
+static void
+test_level_two(void)
+{
+    static const uint8_t functions[] = {TMF_QUERY_TASK, TMF_QUERY_TASK_SET, TMF_QUERY_ASYNC_EVENT,
+                                        TMF_I_T_NEXUS_RESET};
+    uint32_t ttt;
+    uint8_t bhs[BHS_LEN], block[4096] = {0};
+    begin();
+    for (unsigned level = 0; level < 2; level++) {
+        i.s->p.protocol_level = level;
+        for (unsigned k = 0; k < sizeof functions; k++)
+            CU_ASSERT_EQUAL(run_tmf(functions[k], true, TAG_RESERVED, 0), TMF_NOT_SUPPORTED);
+    }
+    CU_ASSERT_EQUAL(tf_status(&f, &i, tur(i.cmd_sn), NULL), SAM_GOOD);
+    i.s->p.protocol_level = 2;
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK_SET, true, TAG_RESERVED, 0), TMF_COMPLETE);
+    uint32_t sn = i.cmd_sn, itt = waiting_write(0, &ttt);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK, true, itt, sn), TMF_SUCCEEDED);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK, true, itt + 77, sn), TMF_COMPLETE);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK_SET, false, TAG_RESERVED, 0), TMF_SUCCEEDED);
+    for (unsigned k = 0; k < 3; k++) { /* a reset of the nexus has no LUN */
+        uint32_t t = tf_request(&i, bhs, OPC_TMF_REQ, true, (uint8_t)(0x80 | functions[k]));
+        bhs[9] = 7;
+        tf_send(&f, &i, bhs, NULL, 0);
+        CU_ASSERT_EQUAL(tf_tmf_answer(&f, &i, t), TMF_NO_LUN);
+    }
+    /* questions changed nothing */
+    tf_data_out(&f, &i, itt, ttt, 0, 0, true, block, 4096);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, itt, NULL), SAM_GOOD);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK, true, itt, sn), TMF_COMPLETE);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_ASYNC_EVENT, true, TAG_RESERVED, 0), TMF_COMPLETE);
+    /* a task that another function has ended is not there any more */
+    itt = waiting_write(0, &ttt);
+    tf_tmf(&f, &i, TMF_ABORT_TASK_SET, true, TAG_RESERVED, 0);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_TASK, true, itt, i.cmd_sn - 1), TMF_COMPLETE);
+    end();
+}
+
+static void
+test_nexus_reset(void)
+{
+    uint32_t mine, theirs;
+    uint16_t asc = 0;
+    uint8_t block[4096] = {0};
+    tf_open(&f, &(struct tf_opts){0});
+    f.res.sp.protocol_level = 2;
+    tf_connect(&f, &i);
+    tf_ready(&f, &i);
+    f.res.isid[5] = 2;
+    tf_connect(&f, &other);
+    tf_ready(&f, &other);
+    uint32_t itt = waiting_write(0, &theirs);
+    struct tf_conn first = i;
+    i = other;
+    waiting_write(0, &mine);
+    CU_ASSERT_EQUAL(run_tmf(TMF_I_T_NEXUS_RESET, true, TAG_RESERVED, 0), TMF_COMPLETE);
+    CU_ASSERT_EQUAL(i.s->ntasks, 0);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_ASYNC_EVENT, true, TAG_RESERVED, 0), TMF_SUCCEEDED);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, tur(i.cmd_sn), &asc), SAM_CHECK);
+    CU_ASSERT_EQUAL(asc, 0x2907);
+    CU_ASSERT_EQUAL(run_tmf(TMF_QUERY_ASYNC_EVENT, true, TAG_RESERVED, 0), TMF_COMPLETE);
+    other = i;
+    i = first;
+    tf_data_out(&f, &i, itt, theirs, 0, 0, true, block, 4096);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, itt, NULL), SAM_GOOD);
+    CU_ASSERT_EQUAL(tf_status(&f, &i, tur(i.cmd_sn), NULL), SAM_GOOD);
+    end();
+    close(other.fd);
+}
+
 static void
 test_cold_reset(void)
 {
@@ -306,6 +377,8 @@ main(void)
         {"a response that waits", test_answer_waits},
         {"other answers", test_answers},
         {"two sessions", test_two_sessions},
+        {"protocol level 2", test_level_two},
+        {"I_T NEXUS RESET", test_nexus_reset},
         {"cold reset", test_cold_reset},
         {"the session dies", test_session_dies},
         {"ABORT TASK in the backend", test_abort_in_backend},

@@ -13,8 +13,6 @@ NOT_APPLICABLE = {}
 NOT_APPLICABLE.update({i: _ERL for i in (
     "E-01 E-02 E-03 E-04 E-05 E-06 E-07 E-08 E-10 E-11 E-12 E-14 E-15").split()})
 NOT_APPLICABLE.update({i: _MC for i in "M-01 M-03 M-04 M-06 M-07 M-09 M-11 M-12".split()})
-NOT_APPLICABLE.update({i: "iSCSIProtocolLevel 2 (RFC 7144) is not offered" for i in
-                       "V-02 V-03 V-06 V-07".split()})
 NOT_APPLICABLE.update({
     "K-01": "PERSISTENT RESERVE OUT is not built yet",
     "K-02": "PERSISTENT RESERVE OUT is not built yet",

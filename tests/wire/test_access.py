@@ -304,7 +304,7 @@ def task_reporting(env):
      "refused, irrelevant in discovery, settled once the session stands")
 def protocol_level(env):
     with env.with_daemon(default_targets()):
-        for value, want in (("0", "0"), ("1", "1"), ("2", "1"), ("31", "1"), ("0x1f", "1")):
+        for value, want in (("0", "0"), ("1", "1"), ("2", "2"), ("31", "2"), ("0x1f", "2")):
             r, got = offer(env, ("iSCSIProtocolLevel", value))
             assert got and got["iSCSIProtocolLevel"] == want, (value, got)
         for value in ("32", "-1", "01", "two"):

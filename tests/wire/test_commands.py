@@ -275,19 +275,22 @@ def each_range(env):
 @row("C-07", "SPC-4 6.36, RFC7143 11.5.1", "what REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS tells "
      "is what the functions answer")
 def tmf_report(env):
-    s = env.session()
-    d = s.run(a12(0xA3, 0x0D, 4), read=4, lun=env.lun0).good().data
-    assert len(d) == 4 and not any(d[2:4]), d.hex()
-    # bit of byte 0: (function, response of one that has nothing to do)
-    for bit, fn, nothing in ((7, 1, 1), (6, 2, 0), (5, 3, 0), (4, 4, 0), (3, 5, 0), (2, 9, 0)):
-        r = s.tmf(fn, lun=env.lun0, rtt=0x70707070, ref_cmd_sn=s.win.cmd_sn - 1 & 0xFFFFFFFF)
-        if d[0] >> bit & 1:
-            assert r == nothing, "function %d: response %d" % (fn, r)
-        else:
-            assert r in (5, 255), "function %d is not announced and answers %d" % (fn, r)
-        s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
-    d = s.run(a12(0xA3, 0x0D, 16, 0x80), read=16, lun=env.lun0).good().data
-    assert len(d) == 16 and d[3] == 0x0C, d.hex()
+    for level in ("1", "2"):
+        s = env.session(iSCSIProtocolLevel=level)
+        d = s.run(a12(0xA3, 0x0D, 4), read=4, lun=env.lun0).good().data
+        assert len(d) == 4 and not any(d[2:4]), d.hex()
+        # byte, bit: (function, response of one that has nothing to do)
+        for byte, bit, fn, nothing in ((0, 7, 1, 1), (0, 6, 2, 0), (0, 5, 3, 0), (0, 4, 4, 0),
+                                       (0, 3, 5, 0), (0, 2, 9, 0), (1, 2, 12, 0), (1, 1, 10, 0),
+                                       (1, 0, 11, 0)):
+            r = s.tmf(fn, lun=env.lun0, rtt=0x70707070, ref_cmd_sn=s.win.cmd_sn - 1 & 0xFFFFFFFF)
+            if d[byte] >> bit & 1:
+                assert r == nothing, "function %d: response %d" % (fn, r)
+            else:
+                assert r in (5, 255), "function %d is not announced and answers %d" % (fn, r)
+            s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+        long = s.run(a12(0xA3, 0x0D, 16, 0x80), read=16, lun=env.lun0).good().data
+        assert len(long) == 16 and long[:3] == d[:3] and long[3] == 0x0C, long.hex()
 
 
 @row("C-08", "SBC-3 5", "each write form writes what it is given at its range and nothing beside; "

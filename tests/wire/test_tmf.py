@@ -3,12 +3,14 @@
 
 import time
 
-from harness import (BLK, Closed, P, SOLICITED, Silent, fill, read_back, row, scsi, write_waiting)
+from harness import (BLK, Closed, P, SOLICITED, Silent, Skip, fill, read_back, row, scsi,
+                     write_waiting)
 from lib.iscsi import sn_add
 
 ABORT, ABORT_SET, CLEAR_ACA, CLEAR_SET, LU_RESET, WARM, COLD, REASSIGN = range(1, 9)
-COMPLETE, NO_TASK, NO_LUN, ALLEGIANT, NO_REASSIGN, UNSUPPORTED, NO_AUTH, REJECTED = (
-    0, 1, 2, 3, 4, 5, 6, 255)
+QUERY, QUERY_SET, NEXUS_RESET, QUERY_EVENT = range(9, 13)  # RFC 7144
+COMPLETE, NO_TASK, NO_LUN, ALLEGIANT, NO_REASSIGN, UNSUPPORTED, NO_AUTH, SUCCEEDED, REJECTED = (
+    0, 1, 2, 3, 4, 5, 6, 7, 255)
 
 
 def silent_and_alive(s, env):
@@ -299,27 +301,149 @@ def lost_while_waiting(env):
     env.serves()
 
 
-@row("V-04", "RFC 7144 1, 11.6.1", "at protocol level 1 functions 9..12 are 5 or 255, or Reject")
+# Protocol level 2: the functions of RFC 7144.  Response 7, function succeeded, says that there is
+# what was asked for, and 0, function complete, that there is not (SAM-5 7).
+
+def level_two(env, **kw):
+    s = env.session(iSCSIProtocolLevel="2", **kw)
+    if env.peer and s.answers["iSCSIProtocolLevel"] != "2":
+        raise Skip("the peer has no protocol level 2")
+    assert s.answers["iSCSIProtocolLevel"] == "2"
+    return s
+
+
+def tmf_response(s, function, want, **kw):
+    """The answer, whose other fields are reserved here."""
+    p = s.tmf_pdu(function, **kw)
+    s.send(p)
+    r = s.expect(P.TMF_RSP, p.itt)
+    assert r.response == want, "function %d: response %d, not %d" % (function, r.response, want)
+    assert not any(r.bhs[3:16]), r.bhs[:16].hex()
+
+
+@row("V-02", "RFC 7144; SAM-5 7", "QUERY TASK: 7 for a task that has not ended, 0 for one that has, "
+     "was never there, is of another unit or another session; 2 for a missing LUN; the task goes on")
+def query_task(env):
+    s = level_two(env, **SOLICITED)
+    other = level_two(env, **SOLICITED)
+    t, r2t, data = write_waiting(s, env.lun0)
+    me = dict(rtt=t.itt, ref_cmd_sn=t.pdu.cmd_sn)
+    for immediate in (True, False):
+        tmf_response(s, QUERY, SUCCEEDED, lun=env.lun0, immediate=immediate, **me)
+    tmf_response(s, QUERY, COMPLETE, lun=env.lun0, rtt=0x7A7A7A7A, ref_cmd_sn=t.pdu.cmd_sn)
+    tmf_response(s, QUERY, COMPLETE, lun=env.lun0 + 1, **me)
+    tmf_response(s, QUERY, NO_LUN, lun=99, **me)
+    tmf_response(other, QUERY, COMPLETE, lun=env.lun0, **me)
+    s.data_out(t, 0, r2t.desired, r2t.ttt)
+    s.wait(t).good()
+    tmf_response(s, QUERY, COMPLETE, lun=env.lun0, **me)
+
+
+@row("V-06", "RFC 7144; SAM-5 7", "QUERY TASK SET: 7 while this session has a task at the unit, else "
+     "0; QUERY ASYNCHRONOUS EVENT: 7 while a unit attention is pending, which stays so, else 0; 2 "
+     "for a missing LUN")
+def query_set_and_event(env):
+    s, other = level_two(env, **SOLICITED), level_two(env)
+    tmf_response(s, QUERY_SET, COMPLETE, lun=env.lun0)
+    t, r2t, data = write_waiting(s, env.lun0)
+    for immediate in (True, False):
+        tmf_response(s, QUERY_SET, SUCCEEDED, lun=env.lun0, immediate=immediate)
+    tmf_response(s, QUERY_SET, COMPLETE, lun=env.lun0 + 1)
+    tmf_response(s, QUERY_SET, NO_LUN, lun=99)
+    tmf_response(other, QUERY_SET, COMPLETE, lun=env.lun0)
+    s.data_out(t, 0, r2t.desired, r2t.ttt)
+    s.wait(t).good()
+    tmf_response(s, QUERY_SET, COMPLETE, lun=env.lun0)
+
+    tmf_response(s, QUERY_EVENT, COMPLETE, lun=env.lun0)
+    tmf_response(s, QUERY_EVENT, NO_LUN, lun=99)
+    assert other.tmf(LU_RESET, lun=env.lun0) == COMPLETE
+    for _ in range(2):
+        tmf_response(s, QUERY_EVENT, SUCCEEDED, lun=env.lun0)
+    s.run(scsi.TEST_UNIT_READY, lun=env.lun0).check(6, 0x29)
+    s.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+    tmf_response(s, QUERY_EVENT, COMPLETE, lun=env.lun0)
+    other.run_ua(scsi.TEST_UNIT_READY, lun=env.lun0).good()
+
+
+# An I_T nexus loss (SAM-5 6.3.4) without the end of the session.
+@row("V-03", "RFC 7144; SAM-5 6.3.4", "I_T NEXUS RESET: 0; the tasks of this session end at every "
+     "unit, its reservation goes, each unit has unit attention 6/29/07 for it; the tasks and the unit "
+     "attentions of another session are as they were")
+def nexus_reset(env):
+    env.need_data()
+    old = fill(env, 64, 32, 160)
+    s, other = level_two(env, **SOLICITED), level_two(env, **SOLICITED)
+    luns = (env.lun0, env.lun0 + 1)
+    for x in (s, other):
+        for lun in luns:
+            x.run_ua(scsi.TEST_UNIT_READY, lun=lun).good()
+    theirs, r2t, data = write_waiting(other, env.lun0, 16, 128)
+    s.run(bytes((0x16, 0, 0, 0, 0, 0)), lun=luns[1]).good()  # RESERVE
+    assert other.run(scsi.TEST_UNIT_READY, lun=luns[1]).status == 0x18
+    mine = [write_waiting(s, lun, 16, 64, scsi.pattern(16 * BLK, 161)) for lun in luns]
+    p = s.tmf_pdu(NEXUS_RESET)
+    s.send(p)
+    for t, r, d in mine:  # 4.2.3.3: not answered before the data that were asked for have come
+        s.quiet(0.2)
+        s.data_out(t, 0, r.desired, r.ttt)
+    r = s.expect(P.TMF_RSP, p.itt)
+    assert r.response == COMPLETE, "response %d" % r.response
+    for lun in luns:
+        s.run(scsi.TEST_UNIT_READY, lun=lun).check(6, 0x29, 7)
+        s.run(scsi.TEST_UNIT_READY, lun=lun).good()
+    s.quiet(0.2)
+    assert read_back(env, 64, 16) == old[:16 * BLK], "an aborted write reached the medium"
+    other.run(scsi.TEST_UNIT_READY, lun=luns[1]).good()
+    other.data_out(theirs, 0, r2t.desired, r2t.ttt)
+    other.wait(theirs).good()
+    tmf_response(s, NEXUS_RESET, COMPLETE, lun=99)  # the field is not its own: it is of no unit
+    s.run(scsi.TEST_UNIT_READY, lun=env.lun0).check(6, 0x29, 7)
+    tmf_response(other, QUERY_EVENT, COMPLETE, lun=env.lun0)
+
+
+@row("V-04", "RFC 7144, 11.6.1", "at protocol level 1, agreed or by default, functions 9..12 are 5 "
+     "or 255, or Reject, and so is 13 at level 2")
 def level_two_functions(env):
-    s = env.session()
-    for f in (9, 10, 11, 12):
-        p = s.tmf_pdu(f, lun=env.lun0, rtt=0x1234, ref_cmd_sn=sn_add(s.win.cmd_sn, -1))
-        s.send(p)
-        r = s.recv()
-        assert r.opcode == P.REJECT or (r.opcode == P.TMF_RSP and r.response in
-                                        (UNSUPPORTED, REJECTED)), "function %d: %r" % (f, r)
-    s.nop()
+    for keys, functions in (({}, (9, 10, 11, 12)), ({"iSCSIProtocolLevel": "1"}, (9, 10, 11, 12)),
+                            ({"iSCSIProtocolLevel": "2"}, (13,))):
+        s = env.session(**keys)
+        for f in functions:
+            p = s.tmf_pdu(f, lun=env.lun0, rtt=0x1234, ref_cmd_sn=sn_add(s.win.cmd_sn, -1))
+            s.send(p)
+            r = s.recv()
+            assert r.opcode == P.REJECT or (r.opcode == P.TMF_RSP and r.response in
+                                            (UNSUPPORTED, REJECTED)), "function %d: %r" % (f, r)
+        s.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()  # and no unit attention
 
 
 @row("V-05", "RFC 7144", "priority bits in byte 2 of a SCSI Command are accepted")
 def priority_bits(env):
-    s = env.session()
-    p = P.Pdu(P.SCSI_CMD, cdb=scsi.TEST_UNIT_READY, flags=0x81, itt=s.itt(),
-              lun=P.lun_bytes(env.lun0), cmd_sn=s.number())
-    p.bhs[2] = 0x0F
-    s.send(p)
-    r = s.expect(P.SCSI_RSP, p.itt)
-    assert r.status == 0, repr(r)
+    for level in ("1", "2"):
+        s = env.session(iSCSIProtocolLevel=level)
+        for bits in (0x0F, 0xF0, 0xFF, 0x10):
+            p = P.Pdu(P.SCSI_CMD, cdb=scsi.TEST_UNIT_READY, flags=0x81, itt=s.itt(),
+                      lun=P.lun_bytes(env.lun0), cmd_sn=s.number())
+            p.bhs[2] = bits
+            s.send(p)
+            r = s.expect(P.SCSI_RSP, p.itt)
+            assert r.status == 0, repr(r)
+
+
+@row("V-07", "RFC 7144, 11.4", "no status qualifier at level 1: those bytes of a SCSI Response are "
+     "reserved there; this target has none to report at level 2 either")
+def no_status_qualifier(env):
+    holder = env.session()
+    for level in ("1", "2"):
+        s = env.session(iSCSIProtocolLevel=level)
+        ended = [(2, s.run(bytes((0xFF,)) + bytes(5), lun=env.lun0))]
+        holder.run(bytes((0x16, 0, 0, 0, 0, 0)), lun=env.lun0).good()
+        ended.append((0x18, s.run(scsi.TEST_UNIT_READY, lun=env.lun0)))
+        holder.run(bytes((0x17, 0, 0, 0, 0, 0)), lun=env.lun0).good()
+        ended.append((0, s.run(scsi.TEST_UNIT_READY, lun=env.lun0)))
+        for status, t in ended:
+            assert t.status == status, "status %02x, not %02x" % (t.status, status)
+            assert not any(t.rsp.bhs[8:16]), t.rsp.bhs[:16].hex()
 
 
 @row("BR-28", "11.6.1", "abort of a queued, a running, a finished and an unknown task; one "
