@@ -237,15 +237,18 @@ def guess(env, n, user=(ALICE[0], "a-wrong-secret-0"), source="127.0.0.9"):
 
 
 @row("CH-30", "9.2.1", "an unknown name and a wrong secret take the same time, at first and when "
-     "answers are held back")
+     "answers are held back", 60)
 def same_time(env):
-    with env.with_daemon(locked(), head=["login-failure-delay 500"]):
-        wrong = guess(env, 7, source="127.0.0.9")
-        unknown = guess(env, 7, user=MALLORY, source="127.0.0.10")
-        for a, b in zip(wrong, unknown):
-            assert abs(a - b) < 0.1 * env.set.weight, (wrong, unknown)
-        assert wrong[-1] > 0.2, "the seventh guess is answered at once"
-        assert max(wrong + unknown) < 0.5 + 0.3 * env.set.weight, (wrong, unknown)
+    for last in (False, False, True):  # a busy machine is late now and then
+        with env.with_daemon(locked(), head=["login-failure-delay 500"]):
+            wrong = guess(env, 7, source="127.0.0.9")
+            unknown = guess(env, 7, user=MALLORY, source="127.0.0.10")
+        for times in (wrong, unknown):  # held back from the fourth on: never earlier
+            assert all(t > held for t, held in zip(times, (0, 0, 0, .24, .48, .48, .48))), times
+        same = all(abs(a - b) < 0.1 * env.set.weight for a, b in zip(wrong, unknown))
+        if same and max(wrong + unknown) < 0.5 + 0.3 * env.set.weight:
+            return
+        assert not last, (wrong, unknown)
 
 
 @row("CH-36", "9.2.1", "a right secret in a login that fails all the same is answered no faster than "
