@@ -155,8 +155,13 @@ class Menu:
         for k in (DOWN, UP):
             for _ in range(tries):
                 if self.screen.lit(label):
-                    return
+                    self.settle(0.6)  # a key before may be still on its way
+                    if self.screen.lit(label):
+                        return
+                drawn = len(self.screen.log)
                 self.key(k, 0.25)
+                if len(self.screen.log) == drawn:
+                    self.pump(2, lambda: len(self.screen.log) > drawn)
         raise Lost("no line %r:\n%s" % (label, self.screen.text()))
 
     def enter(self, label, title):
