@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Private to evtgtadm: the call to the daemon (call.c) and the printed forms (print.c). */
+/*
+ * Private to evtgtadm: the programs it is (evtgtadm.c chooses), the call to the daemon (call.c) and
+ * the printed forms (print.c).
+ */
 #ifndef TOOLS_ADM_H
 #define TOOLS_ADM_H
 
@@ -8,7 +11,11 @@
 
 extern const char *adm_name; /* how we were called: stands before messages */
 
+/* Says why on stderr and ends with this status (1 to 255). */
 void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* The programs; argv[0] is adm_name. Exit status. */
+int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
 
 /* Sends req as a line to the daemon and returns its answer (new reference). socket NULL: the
  * default. Does not return on failure: status 107 (ENOTCONN) when no daemon is there. */
