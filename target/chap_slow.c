@@ -2,7 +2,7 @@
 /*
  * The brake on guessing secrets: remembers who failed lately and says how long the next answer is
  * held back.  It only ever delays, at most tgt_opts.login_delay_ms, and nobody is locked out; the
- * table is of fixed size, so what was least lately bad is forgotten when many are.  One lock, held
+ * table is of fixed size, so what was least bad is forgotten when many are.  One lock, held
  * for memory operations; used once in a login that proves something.
  */
 #include "config.h"
@@ -98,10 +98,12 @@ add_failure(uint64_t key, uint64_t now)
     struct entry *set = table[(key >> 8) % SETS], *e = look(key);
     for (unsigned i = 0; e == NULL && i < WAYS; i++)
         e = set[i].key == 0 || fails_now(&set[i], now) == 0 ? &set[i] : NULL;
-    if (e == NULL) { /* the one whose last failure is the longest ago makes room */
+    if (e == NULL) { /* the least bad makes room: inventing names does not wash an address clean */
         e = &set[0];
-        for (unsigned i = 1; i < WAYS; i++)
-            e = set[i].last_ms < e->last_ms ? &set[i] : e;
+        for (unsigned i = 1; i < WAYS; i++) {
+            uint32_t a = fails_now(&set[i], now), b = fails_now(e, now);
+            e = a < b || (a == b && set[i].last_ms < e->last_ms) ? &set[i] : e;
+        }
     }
     uint32_t fails = e->key == key ? fails_now(e, now) + 1 : 1;
     *e = (struct entry){key, now, fails < FAILS_MAX ? fails : FAILS_MAX};
