@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,24 +29,16 @@
 #include "conf/conf.h"
 #include "target/admin.h"
 #include "target/isns.h"
+#include "target/main_args.h"
 #include "target/model.h"
 #include "target/notify.h"
 #include "target/redirect.h"
 
-#define WORKERS_MAX 64
 #define SPIN_US     50  /* some wake-ups' worth: docs/performance.md */
 #define HELPERS_MAX 256 /* made on demand; a hung store may hold one for ever */
 
-struct options {
-    char *conf_path, *state_dir, *socket_path, *pid_path;
-    bool foreground, test_only;
-    unsigned workers; /* 0: as configured */
-    int affine;       /* -1: as configured */
-    enum disk_engine engine;
-};
-
 static struct {
-    struct options o;
+    struct main_options o;
     struct conf *conf;
     struct conf_report report; /* its warnings, until they are in the log too */
     struct worker *main;
@@ -60,27 +51,11 @@ static struct {
     struct worker_timer hard_stop;
 } d;
 
-static const char usage_text[] =
-    "usage: evtgtd [options]\n"
-    "  -f, --foreground        stay in the foreground, log to stderr\n"
-    "  -c, --config FILE       configuration (default " SYSCONFDIR "/evtgt.conf)\n"
-    "      --state-dir DIR     what outlives the daemon (default " STATEDIR ")\n"
-    "      --socket PATH       admin socket (default " RUNDIR "/evtgtd.sock)\n"
-    "      --workers N         worker threads (default: one a CPU, at most 8)\n"
-    "      --placement HOW     spread or affine: where new sessions go\n"
-    "      --engine HOW        auto, ring or pool: how disks are driven\n"
-    "  -p, --pid-file FILE     write the process id there\n"
-    "  -d, --debug AREAS       debug lines of these areas (comma list, or all)\n"
-    "  -t, --test              check the configuration and end\n"
-    "  -V, --version           print the version and end\n"
-    "  -h, --help              print this and end\n";
-
 /* --- failing --------------------------------------------------------------------------------- */
 
 /* Before "ready": says why on stderr (and in the log) and ends with status 1. */
-static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-static void
-fail(const char *fmt, ...)
+void
+main_fail(const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -95,106 +70,6 @@ fail(const char *fmt, ...)
     opener_stop();
     _exit(1);
 }
-
-/* --- arguments ------------------------------------------------------------------------------- */
-
-/* The daemon leaves its directory: every path is made absolute first. */
-static char *
-absolute(const char *path)
-{
-    char cwd[PATH_MAX];
-    if (path[0] == '/')
-        return xstrdup(path);
-    if (!getcwd(cwd, sizeof cwd))
-        fail("the current directory has no name: %s", strerror(errno));
-    return xasprintf("%s/%s", cwd, path);
-}
-
-static void
-set_path(char **field, const char *path)
-{
-    free(*field);
-    *field = absolute(path);
-}
-
-static unsigned
-number_arg(const char *name, const char *text, unsigned min, unsigned max)
-{
-    uint64_t v;
-    if (conf_parse_uint(text, min, max, &v) < 0) {
-        fprintf(stderr, "evtgtd: %s wants a number from %u to %u, not \"%s\"\n", name, min, max,
-                text);
-        exit(2);
-    }
-    return (unsigned)v;
-}
-
-static int
-choice_arg(const char *name, const char *text, const char *const *words)
-{
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(text, words[i]) == 0)
-            return i;
-    }
-    fprintf(stderr, "evtgtd: %s \"%s\" is not known; see --help\n", name, text);
-    exit(2);
-}
-
-/* clang-format off */
-static void
-parse_args(int argc, char **argv)
-{
-    enum { O_STATE = 256, O_SOCKET, O_WORKERS, O_PLACEMENT, O_ENGINE };
-    static const struct option longs[] = {
-        {"foreground", no_argument, NULL, 'f'},     {"config", required_argument, NULL, 'c'},
-        {"state-dir", required_argument, NULL, O_STATE},
-        {"socket", required_argument, NULL, O_SOCKET},
-        {"workers", required_argument, NULL, O_WORKERS},
-        {"placement", required_argument, NULL, O_PLACEMENT},
-        {"engine", required_argument, NULL, O_ENGINE},
-        {"pid-file", required_argument, NULL, 'p'}, {"debug", required_argument, NULL, 'd'},
-        {"test", no_argument, NULL, 't'},           {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
-    };
-    static const char *const placements[] = {"spread", "affine", NULL};
-    static const char *const engines[] = {"auto", "ring", "pool", NULL};
-    struct options *o = &d.o;
-    int c;
-
-    o->affine = -1;
-    o->conf_path = absolute(SYSCONFDIR "/evtgt.conf");
-    o->socket_path = absolute(RUNDIR "/evtgtd.sock");
-    while ((c = getopt_long(argc, argv, "fc:p:d:tVh", longs, NULL)) != -1) {
-        switch (c) {
-        case 'f': o->foreground = true; break;
-        case 't': o->test_only = true; break;
-        case 'c': set_path(&o->conf_path, optarg); break;
-        case 'p': set_path(&o->pid_path, optarg); break;
-        case O_STATE: set_path(&o->state_dir, optarg); break;
-        case O_SOCKET: set_path(&o->socket_path, optarg); break;
-        case O_WORKERS: o->workers = number_arg("--workers", optarg, 1, WORKERS_MAX); break;
-        case O_PLACEMENT: o->affine = choice_arg("--placement", optarg, placements); break;
-        case O_ENGINE:
-            o->engine = (enum disk_engine)choice_arg("--engine", optarg, engines);
-            break;
-        case 'd':
-            if (log_set_debug(optarg) < 0) {
-                fprintf(stderr, "evtgtd: -d: unknown area in \"%s\"\n", optarg);
-                exit(2);
-            }
-            break;
-        case 'V': puts("evtgtd " PACKAGE_VERSION); exit(0);
-        case 'h': fputs(usage_text, stdout); exit(0);
-        default: fputs(usage_text, stderr); exit(2);
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "evtgtd: \"%s\" is not expected; see --help\n", argv[optind]);
-        exit(2);
-    }
-}
-
-/* clang-format on */
 
 /* --- configuration --------------------------------------------------------------------------- */
 
@@ -240,7 +115,7 @@ read_conf(void)
     }
     const struct conf *c = d.conf;
     if (!d.o.state_dir)
-        d.o.state_dir = absolute(c->state_dir ? c->state_dir : STATEDIR);
+        d.o.state_dir = main_absolute(c->state_dir ? c->state_dir : STATEDIR);
     if (c->login_timeout_s != CONF_UNSET)
         tgt_opts.login_timeout_s = c->login_timeout_s;
     set_unless_unset(&tgt_opts.max_half_open, c->max_half_open);
@@ -285,10 +160,10 @@ become_daemon(void)
     char status = 1;
 
     if (pipe2(p, O_CLOEXEC) < 0)
-        fail("pipe: %s", strerror(errno));
+        main_fail("pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid < 0)
-        fail("fork: %s", strerror(errno));
+        main_fail("fork: %s", strerror(errno));
     if (pid > 0) {
         ssize_t n;
         close(p[1]);
@@ -301,7 +176,7 @@ become_daemon(void)
     d.ready_fd = p[1];
     setsid();
     if (chdir("/") < 0)
-        fail("chdir /: %s", strerror(errno));
+        main_fail("chdir /: %s", strerror(errno));
     int null = open("/dev/null", O_RDWR);
     if (null >= 0) {
         dup2(null, STDIN_FILENO);
@@ -415,7 +290,7 @@ write_pid_file(void)
     f = fopen(tmp, "we");
     if (!f || fprintf(f, "%ld\n", (long)getpid()) < 0 || fclose(f) != 0 ||
         rename(tmp, d.o.pid_path) < 0)
-        fail("cannot write %s: %s", d.o.pid_path, strerror(errno));
+        main_fail("cannot write %s: %s", d.o.pid_path, strerror(errno));
 }
 
 static void
@@ -425,9 +300,9 @@ on_started(void *arg, const char *why)
     char err[512] = "";
     (void)arg;
     if (*why)
-        fail("%s", why);
+        main_fail("%s", why);
     if (admin_start(d.main, d.o.socket_path, main_stop, err, sizeof err) < 0)
-        fail("%s", err);
+        main_fail("%s", err);
     write_pid_file();
     conf_free(d.conf);
     d.conf = NULL;
@@ -466,7 +341,7 @@ start_isns(void)
         n += (size_t)snprintf(s.servers + n, sizeof s.servers - n, "%s%s", n ? "," : "",
                               c->isns_servers[i].value);
     if (n >= sizeof s.servers || isns_settings_check(&s, err, sizeof err) < 0)
-        fail("iSNS: %s", n >= sizeof s.servers ? "too many servers" : err);
+        main_fail("iSNS: %s", n >= sizeof s.servers ? "too many servers" : err);
     isns_start(d.main, &s, model.seed);
 }
 
@@ -498,8 +373,8 @@ start_workers(void)
             wo.spin_us = d.conf->busy_poll_us;
         d.workers[i] = worker_start(&wo);
         if (!d.workers[i])
-            fail("cannot start worker %u%s: %s", i,
-                 d.o.engine == ENGINE_RING ? " with io_uring" : "", strerror(errno));
+            main_fail("cannot start worker %u%s: %s", i,
+                      d.o.engine == ENGINE_RING ? " with io_uring" : "", strerror(errno));
         d.nworkers++;
     }
     worker_set_publish(d.workers, d.nworkers);
@@ -514,8 +389,8 @@ open_state(void)
     if (cs)
         return cs;
     int e = rc < 0 ? -rc : errno;
-    fail("state directory %s: %s; --state-dir chooses another", d.o.state_dir,
-         e == EBUSY ? "in use by another daemon" : strerror(e));
+    main_fail("state directory %s: %s; --state-dir chooses another", d.o.state_dir,
+              e == EBUSY ? "in use by another daemon" : strerror(e));
 }
 
 static void
@@ -550,7 +425,7 @@ main(int argc, char **argv)
     struct sigaction ign = {.sa_handler = SIG_IGN};
 
     d.ready_fd = -1;
-    parse_args(argc, argv);
+    main_args(&d.o, argc, argv);
     read_conf();
     sigaction(SIGPIPE, &ign, NULL);
     raise_limits();
@@ -562,18 +437,18 @@ main(int argc, char **argv)
     log_warnings();
     int rc = opener_start();
     if (rc < 0)
-        fail("cannot start the opener: %s", strerror(-rc));
+        main_fail("cannot start the opener: %s", strerror(-rc));
     rc = helper_pool_start(4, HELPERS_MAX);
     if (rc < 0)
-        fail("cannot start the helper pool: %s", strerror(-rc));
+        main_fail("cannot start the helper pool: %s", strerror(-rc));
     struct cstore *cs = open_state();
     d.main = worker_main_init(&wo);
     if (!d.main)
-        fail("cannot make the main loop: %s", strerror(errno));
+        main_fail("cannot make the main loop: %s", strerror(errno));
     model_init(d.main, cs);
     rc = apply_seed();
     if (rc < 0)
-        fail("state directory %s: record host-seed: %s", d.o.state_dir, strerror(-rc));
+        main_fail("state directory %s: record host-seed: %s", d.o.state_dir, strerror(-rc));
     redirect_init();
     watch_signals();
     start_workers();
