@@ -418,7 +418,7 @@ def lun_under_load_grows(phase, rng):
 
 @action(2)
 def lun_under_load_removed_and_back(phase, rng):
-    """Its commands go without an answer, but none may land after the new unit's."""
+    """Its commands are answered as failed, and none may land after the new unit's."""
     lun = phase.luns[rng.randrange(2)]
     with phase.side_lock:
         for c in phase.clients:

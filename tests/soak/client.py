@@ -94,7 +94,7 @@ class CalmSession(Session):
             except Silent:
                 probe = probe or self.start(scsi.TEST_UNIT_READY, lun=kw.get("lun", 0))
             if probe and probe.done and not t.done:
-                if probe.status == 2 and sense_of(probe)[:2] in ((6, 0x29), (5, 0x25)):
+                if probe.status == 2 and sense_of(probe)[:2] == (6, 0x29):
                     self.tasks.pop(t.itt)
                     return probe
                 probe = None
@@ -261,11 +261,13 @@ class Client:
             else:
                 assert gone or key == 6 and asc in (0x28, 0x29, 0x2A, 0x3F), \
                     "sense %x/%02x/%02x for %r" % (key, asc, ascq, st)
-                st.outcome = "not"
+                # Of a unit that is taken away commands under way are answered, too, and what a
+                # write did until then nobody says: the first read of the new unit decides.
+                st.outcome = "lost" if gone and st.n else "not"
                 self.count["ua"] += 1
                 if gone:
                     time.sleep(0.01)
-                if gone or asc == 0x29:  # what was sent before is gone and has no answer
+                if asc == 0x29:  # what was sent before is gone and has no answer
                     self.lose("reset", lambda o: iscsi.sn_lt(o.task.pdu.cmd_sn, t.pdu.cmd_sn))
         else:
             raise AssertionError("status %02x for %r" % (t.status, st))
