@@ -8,20 +8,18 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/pool.h"
 #include "base/secret.h"
 #include "conf/priv.h"
 
-#define NAME_MAX_BYTES 255u
-#define SECRET_ADVISED 12u /* bytes: 96 bits, RFC 7143 9.2.1 */
+#define NAME_MAX_BYTES  255u
+#define SECRET_FILE_MAX 4096u /* bytes; its first line counts */
+#define SECRET_ADVISED  12u   /* bytes: 96 bits, RFC 7143 9.2.1 */
 
 /* First word of *s, which moves behind it; NULL: there is none.  A word that starts with a double
  * quote and ends with one is what stands between them, blanks and # too, as tgt-admin has it. */
@@ -48,68 +46,77 @@ next_word(const char **s, size_t *at, const char *start)
 
 /* NULL: the file is fit to hold a secret. */
 static const char *
-unfit(int fd)
+unfit(const struct conf_source *src, const struct conf_stat *st)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return strerror(errno);
-    if (!S_ISREG(st.st_mode))
+    if (!st->is_file)
         return "no regular file";
-    if (st.st_uid != 0 && st.st_uid != geteuid())
+    if (st->uid != 0 && st->uid != src->uid)
         return "it belongs to another user";
-    if (st.st_mode & 077)
+    if (st->mode & 077)
         return "others may read or write it: chmod 600";
     return NULL;
 }
 
-int
-conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize)
+/* The first line of text, as a secret; NULL and why. */
+static struct secret *
+first_line(const char *text, size_t n, const char **why)
 {
-    char buf[SECRET_MAX + 3];
-    const char *why = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    size_t n = 0;
+    const char *nl = memchr(text, '\n', n);
+    size_t len = nl ? (size_t)(nl - text) : n;
 
-    if (fd < 0) {
-        why = strerror(errno);
-    } else if (!(why = unfit(fd))) {
-        ssize_t got = read(fd, buf, sizeof buf);
-        why = got < 0 ? strerror(errno) : NULL;
-        n = got < 0 ? 0 : (size_t)got;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (!why) {
-        const char *nl = memchr(buf, '\n', n);
-        size_t len = nl ? (size_t)(nl - buf) : n;
-        if (len != 0 && buf[len - 1] == '\r')
-            len--;
-        if (len == 0)
-            why = "its first line is empty";
-        else if (len > SECRET_MAX)
-            why = "its first line is longer than 255 bytes";
-        else if (memchr(buf, 0, len))
-            why = "a NUL byte in its first line";
-        else
-            *out = secret_new(buf, len);
-    }
-    secret_wipe(buf, sizeof buf);
+    if (len != 0 && text[len - 1] == '\r')
+        len--;
+    if (len == 0)
+        *why = "its first line is empty";
+    else if (len > SECRET_MAX)
+        *why = "its first line is longer than 255 bytes";
+    else if (memchr(text, 0, len))
+        *why = "a NUL byte in its first line";
+    else
+        return secret_new(text, len);
+    return NULL;
+}
+
+int
+account_secret_file(const struct conf_source *src, const char *path, struct secret **out, char *err,
+                    size_t errsize)
+{
+    struct conf_stat st = {0};
+    const char *why = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    int rc = src->read(src->arg, path, SECRET_FILE_MAX, &text, &n, &st);
+
+    if (rc < 0)
+        why = strerror(-rc);
+    else if (!(why = unfit(src, &st)))
+        *out = first_line(text, n, &why);
+    source_wipe_free(text, n);
     if (!why)
         return 0;
     snprintf(err, errsize, "%s: %s", path, why);
     return -EINVAL;
 }
 
+int
+conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize)
+{
+    const struct conf_source src = conf_source_files();
+    return account_secret_file(&src, path, out, err, errsize);
+}
+
 /* The secret of a directive, or NULL: complained. Takes over and wipes `word`. */
 static struct secret *
-take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_pos *pos, char *word)
+take_secret(const struct account_ctx *ctx, const struct raw_node *n, const struct conf_pos *pos,
+            char *word)
 {
+    struct conf_report *r = ctx->r;
     struct secret *s = NULL;
     char err[512];
     size_t len = strlen(word);
 
     if (word[0] == '@' && word[1] == '/') {
-        if (conf_secret_file(word + 1, &s, err, sizeof err) < 0)
+        if (account_secret_file(ctx->src, word + 1, &s, err, sizeof err) < 0)
             conf_report_add(r, true, pos, "%s: %s", n->name, err);
     } else if (len > SECRET_MAX) {
         conf_report_add(r, true, pos, "%s: a secret holds at most %u bytes", n->name, SECRET_MAX);
@@ -120,12 +127,12 @@ take_secret(struct conf_report *r, const struct raw_node *n, const struct conf_p
                             "%s: this is taken for the secret itself; one in a file is written "
                             "@/PATH, from the root",
                             n->name);
-        if ((n->file->mode & 077) && !n->file->told) {
+        if ((n->file->st.mode & 077) && !n->file->told) {
             conf_report_add(
                 r, false, pos,
                 "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "
                 "write @/PATH and keep the secret in a file of its own",
-                n->file->name, (unsigned)n->file->mode & 0777, n->file->name);
+                n->file->name, (unsigned)n->file->st.mode & 0777, n->file->name);
             n->file->told = true;
         }
     }
@@ -154,9 +161,11 @@ conf_name_look(struct conf_report *r, const struct conf_pos *pos, const char *di
 }
 
 static void
-take_names(const struct conf_checks *ck, struct conf_report *r, const struct raw_node *n,
-           struct conf_account *a, const char *rest)
+take_names(const struct account_ctx *ctx, const struct raw_node *n, struct conf_account *a,
+           const char *rest)
 {
+    const struct conf_checks *ck = ctx->ck;
+    struct conf_report *r = ctx->r;
     char err[512] = "", *word;
     size_t at;
     while ((word = next_word(&rest, &at, n->value))) {
@@ -198,9 +207,10 @@ compare(struct conf_report *r, const struct conf_accounts *list, const struct co
 }
 
 void
-conf_account_add(const struct conf_checks *ck, struct conf_report *r, struct conf_accounts *list,
-                 bool outgoing, const struct raw_node *n)
+conf_account_add(const struct account_ctx *ctx, struct conf_accounts *list, bool outgoing,
+                 const struct raw_node *n)
 {
+    struct conf_report *r = ctx->r;
     struct conf_account a = {.pos = n->pos, .outgoing = outgoing};
     const char *rest = n->value;
     struct conf_pos pos = n->vpos;
@@ -220,8 +230,8 @@ conf_account_add(const struct conf_checks *ck, struct conf_report *r, struct con
                         NAME_MAX_BYTES);
         secret_free_text(word);
     } else {
-        a.secret = take_secret(r, n, &pos, word);
-        take_names(ck, r, n, &a, rest);
+        a.secret = take_secret(ctx, n, &pos, word);
+        take_names(ctx, n, &a, rest);
     }
     secret_wipe(n->value, strlen(n->value));
     if (!a.secret) {

@@ -17,6 +17,7 @@
 
 struct builder {
     struct conf *c;
+    const struct conf_source *src;
     const struct conf_checks *ck;
     struct conf_report *r;
 };
@@ -26,11 +27,9 @@ struct builder {
 static bool
 says_tgt(const struct conf_file *f)
 {
-    for (; f; f = f->parent) {
-        if (f->syntax_tgt)
-            return true;
-    }
-    return false;
+    while (f->syntax == CONF_SYNTAX_AUTO && f->parent)
+        f = f->parent;
+    return f->syntax == CONF_SYNTAX_TGT;
 }
 
 /* Unknown here: known elsewhere, or near to something, or the list. */
@@ -296,12 +295,13 @@ target_access(struct builder *b, struct conf_target *t, const struct raw_node *n
 static bool
 account_directive(struct builder *b, struct conf_accounts *own, const struct raw_node *n)
 {
+    const struct account_ctx ctx = {b->src, b->ck, b->r};
     bool in = strncmp(n->name, "incoming", 8) == 0;
     if (strcmp(n->name, "incominguser") == 0 || strcmp(n->name, "outgoinguser") == 0)
-        conf_account_add(b->ck, b->r, own, !in, n);
+        conf_account_add(&ctx, own, !in, n);
     else if (strcmp(n->name, "incomingdiscoveryuser") == 0 ||
              strcmp(n->name, "outgoingdiscoveryuser") == 0)
-        conf_account_add(b->ck, b->r, &b->c->discovery, !in, n);
+        conf_account_add(&ctx, &b->c->discovery, !in, n);
     else
         return false;
     return true;
@@ -581,7 +581,7 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
     } else if (strncmp(n->name, "iSNS", 4) == 0) {
         build_isns_server(b, n);
     } else if (strcmp(n->value, "tgt") == 0) {
-        n->file->syntax_tgt = true;
+        n->file->syntax = CONF_SYNTAX_TGT;
     } else {
         conf_report_add(b->r, true, &n->vpos, "syntax wants tgt, not \"%s\"", n->value);
     }
@@ -637,16 +637,17 @@ check_binds(struct builder *b, const struct conf_target *t)
 }
 
 struct conf *
-build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
+build(struct conf_raw *raw, const struct conf_source *src, const struct conf_checks *checks,
+      struct conf_report *r)
 {
     static const struct conf_checks none;
-    struct builder b = {conf_new(), checks ? checks : &none, r};
+    struct builder b = {conf_new(), src, checks ? checks : &none, r};
 
     b.c->raw = raw;
     /* `syntax` first: it holds for the whole file, wherever it stands */
     for (struct raw_node *n = raw->top; n; n = n->next) {
         if (strcmp(n->name, "syntax") == 0 && strcmp(n->value, "tgt") == 0)
-            n->file->syntax_tgt = true;
+            n->file->syntax = CONF_SYNTAX_TGT;
     }
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);

@@ -103,9 +103,10 @@ conf_free(struct conf *c)
 }
 
 static struct conf *
-finish(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r)
+finish(struct conf_raw *raw, const struct conf_source *src, const struct conf_checks *checks,
+       struct conf_report *r)
 {
-    struct conf *c = build(raw, checks, r);
+    struct conf *c = build(raw, src, checks, r);
     if (r->nerrors) {
         conf_free(c);
         return NULL;
@@ -116,14 +117,23 @@ finish(struct conf_raw *raw, const struct conf_checks *checks, struct conf_repor
 struct conf *
 conf_read(const char *path, const struct conf_checks *checks, struct conf_report *r)
 {
-    return finish(raw_read(path, r), checks, r);
+    const struct conf_source src = conf_source_files();
+    return finish(raw_read(&src, path, CONF_SYNTAX_AUTO, r), &src, checks, r);
 }
 
 struct conf *
 conf_parse(const char *name, const char *text, size_t len, const struct conf_checks *checks,
            struct conf_report *r)
 {
-    return finish(raw_parse(name, text, len, r), checks, r);
+    const struct conf_source src = conf_source_files();
+    return finish(raw_parse(name, CONF_SYNTAX_AUTO, text, len, r), &src, checks, r);
+}
+
+struct conf *
+conf_read_bundle(struct conf_bundle *b, const struct conf_checks *checks, struct conf_report *r)
+{
+    const struct conf_source src = bundle_source(b);
+    return finish(bundle_raw(b, &src, r), &src, checks, r);
 }
 
 int

@@ -112,13 +112,13 @@ struct conf_bind {
 struct conf {
     unsigned workers;      /* CONF_UNSET: not said; likewise below */
     unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
-    unsigned affine;  /* 0 spread, 1 affine */
+    unsigned affine;       /* 0 spread, 1 affine */
     unsigned login_timeout_s, max_half_open, max_half_open_per_addr;
     unsigned max_sessions, shutdown_timeout_s, redirect_timeout_s;
     unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
     unsigned dscp;
-    unsigned discovery_filter; /* 0 name, 1 portal, 2 all, 3 authenticated */
-    const char *state_dir;     /* or NULL */
+    unsigned discovery_filter;      /* 0 name, 1 portal, 2 all, 3 authenticated */
+    const char *state_dir;          /* or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */
     unsigned chap_algs, chap_sha1_7, login_delay_ms;
@@ -139,7 +139,8 @@ struct conf_checks {
     int (*key)(const char *name, const char *value, char *err, size_t errsize, void *arg);
     /* A target name: 0 and its normal form in out (CONF_NAME_MAX + 1 bytes); -EINVAL and why. */
     int (*target_name)(const char *name, char *out, char *err, size_t errsize, void *arg);
-    /* initiator-address and local-address, initiator-name: 0, perhaps with a warning; -EINVAL and why. */
+    /* initiator-address and local-address, initiator-name: 0, perhaps with a warning; -EINVAL and
+     * why. */
     int (*address)(const char *text, char *err, size_t errsize, char *warn, size_t warnsize,
                    void *arg);
     int (*initiator)(const char *text, char *err, size_t errsize, void *arg);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Private to conf/: the raw tree (raw.c: lines and blocks, no meaning), the table of directives
- * (table.c: names and simple values), the build (build.c: raw tree -> struct conf) and what must be
- * unique over all targets (compare.c).
+ * Private to conf/: where texts come from (source.c, bundle.c), the raw tree (raw.c: lines and
+ * blocks, no meaning), the table of directives (table.c: names and simple values), the build
+ * (build.c: raw tree -> struct conf) and what must be unique over all targets (compare.c).
  */
 #ifndef CONF_PRIV_H
 #define CONF_PRIV_H
 
 #include "conf/conf.h"
+#include "conf/source.h"
 
 struct conf_file {
     struct conf_file *next;   /* all files read, for freeing */
     struct conf_file *parent; /* who included it */
     char *name;
-    unsigned mode;   /* st_mode; 0: not a file */
-    bool told;       /* that others may read its secrets */
-    bool syntax_tgt; /* said `syntax tgt` (it holds for included files too) */
+    struct conf_stat st;     /* of a text in memory: no file */
+    enum conf_syntax syntax; /* AUTO: that of who included it, of the first one: evtgt */
+    bool told;               /* that others may read its secrets */
 };
 
 /* A directive line, or a block with its children. */
@@ -33,10 +34,23 @@ struct conf_raw {
     struct raw_node *top;
 };
 
+/* source.c */
+char *source_grow(char *p, size_t used, size_t size);
+void source_wipe_free(char *p, size_t n); /* NULL: nothing */
+
 /* raw.c */
-struct conf_raw *raw_read(const char *path, struct conf_report *r);
-struct conf_raw *raw_parse(const char *name, const char *text, size_t len, struct conf_report *r);
+struct conf_raw *raw_read(const struct conf_source *src, const char *path, enum conf_syntax syntax,
+                          struct conf_report *r);
+/* From memory; `include` is refused. */
+struct conf_raw *raw_parse(const char *name, enum conf_syntax syntax, const char *text, size_t len,
+                           struct conf_report *r);
 void raw_free(struct conf_raw *raw);
+
+/* bundle.c */
+/* Reads what stands in b, which remembers where it was. */
+struct conf_source bundle_source(struct conf_bundle *b);
+struct conf_raw *bundle_raw(const struct conf_bundle *b, const struct conf_source *src,
+                            struct conf_report *r);
 
 /* table.c */
 enum conf_scope { SC_GLOBAL = 1, SC_TARGET = 2, SC_LUN = 4, SC_LIVE = 8, SC_PORTAL = 16 };
@@ -64,15 +78,24 @@ const struct directive *table_find_any(const char *name);
 /* Text that tells what may stand here: a near name, or the list. */
 void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
 
-/* build.c */
-struct conf *build(struct conf_raw *raw, const struct conf_checks *checks, struct conf_report *r);
+/* build.c: takes over raw. src: for files that directives name (secrets). */
+struct conf *build(struct conf_raw *raw, const struct conf_source *src,
+                   const struct conf_checks *checks, struct conf_report *r);
 
 /* account.c */
 /* An initiator's name or pattern that no iSCSI name (RFC 7143 4.2.7.1) can fit is warned of. */
 void conf_name_look(struct conf_report *r, const struct conf_pos *pos, const char *directive,
                     const char *name);
-void conf_account_add(const struct conf_checks *ck, struct conf_report *r,
-                      struct conf_accounts *list, bool outgoing, const struct raw_node *n);
+struct account_ctx {
+    const struct conf_source *src;
+    const struct conf_checks *ck;
+    struct conf_report *r;
+};
+void conf_account_add(const struct account_ctx *ctx, struct conf_accounts *list, bool outgoing,
+                      const struct raw_node *n);
+/* As conf_secret_file, of a source. */
+int account_secret_file(const struct conf_source *src, const char *path, struct secret **out,
+                        char *err, size_t errsize);
 /* What only shows when all is read: a target's accounts together with those of the daemon, which
  * stand in for a direction that the target does not name. */
 void conf_accounts_check(struct conf_report *r, const struct conf_accounts *own,

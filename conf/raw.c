@@ -9,23 +9,16 @@
 #include "config.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/pool.h"
 #include "base/secret.h"
 #include "conf/priv.h"
 
 #define DEPTH_MAX      16
-#define FILES_MAX      4096u
-#define BYTES_MAX      (16u << 20) /* all files together */
 #define LINE_MAX_BYTES (64u << 10)
 #define BLOCK_MAX      4 /* nesting; two are used */
 
@@ -38,12 +31,12 @@ struct seg {
 struct parser {
     struct conf_raw *raw;
     struct conf_report *r;
+    const struct conf_source *src;     /* NULL: include is not allowed */
     struct raw_node *block[BLOCK_MAX]; /* open blocks, outermost first */
     struct raw_node **tail[BLOCK_MAX + 1];
     unsigned nblocks;
     unsigned nfiles;
     size_t bytes;
-    bool may_include;
 };
 
 /* One file being read. */
@@ -76,32 +69,12 @@ at(const struct input *in, size_t off)
     return pos;
 }
 
-/* What is read may hold secrets: memory that is given back is wiped. */
-static char *
-grow(char *p, size_t used, size_t size)
-{
-    char *q = xmalloc(size);
-    if (used)
-        memcpy(q, p, used);
-    secret_wipe(p, used);
-    free(p);
-    return q;
-}
-
-static void
-wipe_free(char *p, size_t n)
-{
-    if (p)
-        secret_wipe(p, n);
-    free(p);
-}
-
 static void
 buf_add(struct input *in, const char *s, size_t n, unsigned line, unsigned col)
 {
     if (in->buflen + n + 1 > in->bufcap) {
         in->bufcap = 2 * (in->buflen + n + 1);
-        in->buf = grow(in->buf, in->buflen, in->bufcap);
+        in->buf = source_grow(in->buf, in->buflen, in->bufcap);
     }
     if (in->nsegs == in->segcap) {
         in->segcap = 2 * in->segcap + 4;
@@ -335,7 +308,7 @@ try_include(struct input *in, size_t from)
     struct raw_node *n = node_new(in, from, end);
     if (!*n->value)
         conf_report_add(p->r, true, &n->pos, "include wants a file, a directory or a pattern");
-    else if (!p->may_include)
+    else if (!p->src)
         conf_report_add(p->r, true, &n->pos, "include is not allowed here");
     else
         read_path(p, in->file, &n->vpos, n->value, in->depth + 1);
@@ -414,91 +387,40 @@ read_text(struct parser *p, struct conf_file *file, const char *text, size_t len
         const struct raw_node *b = p->block[--p->nblocks];
         conf_report_add(p->r, true, &b->pos, "<%s> is never closed; want </%s>", b->name, b->name);
     }
-    wipe_free(in.buf, in.bufcap);
+    source_wipe_free(in.buf, in.bufcap);
     free(in.segs);
 }
 
-/* Whole file, or NULL with errno; a pipe or device is refused by the size limit. */
-static char *
-slurp(const char *path, size_t max, size_t *len, unsigned *mode)
+static struct conf_raw *
+raw_new(struct parser *p, const struct conf_source *src, struct conf_report *r)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return NULL;
-    struct stat st;
-    *mode = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (unsigned)st.st_mode : 0;
-    char *buf = xmalloc(4096);
-    size_t cap = 4096, n = 0;
-    for (;;) {
-        ssize_t got = read(fd, buf + n, cap - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 || n + (size_t)got > max) {
-            int e = got < 0 ? errno : EFBIG;
-            close(fd);
-            wipe_free(buf, n);
-            errno = e;
-            return NULL;
-        }
-        if (got == 0)
-            break;
-        n += (size_t)got;
-        if (n == cap)
-            buf = grow(buf, n, cap *= 2);
-    }
-    close(fd);
-    *len = n;
-    return buf;
+    *p = (struct parser){.raw = xcalloc(1, sizeof(struct conf_raw)), .r = r, .src = src};
+    p->tail[0] = &p->raw->top;
+    return p->raw;
 }
 
 static void
 read_one(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
          unsigned depth)
 {
+    struct conf_stat st = {0};
+    char *text = NULL;
     size_t len = 0;
-    unsigned mode = 0;
 
-    if (p->nfiles >= FILES_MAX) {
-        conf_report_add(p->r, true, from, "more than %u files", FILES_MAX);
+    if (p->nfiles >= CONF_FILES_MAX) {
+        conf_report_add(p->r, true, from, "more than %u files", CONF_FILES_MAX);
         return;
     }
-    char *text = slurp(path, BYTES_MAX - p->bytes, &len, &mode);
-    if (!text) {
-        conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(errno));
+    int rc = p->src->read(p->src->arg, path, CONF_BYTES_MAX - p->bytes, &text, &len, &st);
+    if (rc < 0) {
+        conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(-rc));
         return;
     }
     p->bytes += len;
     struct conf_file *f = file_new(p, parent, path);
-    f->mode = mode;
+    f->st = st;
     read_text(p, f, text, len, depth);
-    wipe_free(text, len);
-}
-
-static int
-not_hidden(const struct dirent *d)
-{
-    return d->d_name[0] != '.';
-}
-
-static void
-read_dir(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
-         unsigned depth)
-{
-    struct dirent **v;
-    int n = scandir(path, &v, not_hidden, alphasort);
-    if (n < 0) {
-        conf_report_add(p->r, true, from, "cannot read %s: %s", path, strerror(errno));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        char *file = xasprintf("%s/%s", path, v[i]->d_name);
-        struct stat st;
-        if (stat(file, &st) == 0 && S_ISREG(st.st_mode))
-            read_one(p, parent, from, file, depth);
-        free(file);
-        free(v[i]);
-    }
-    free(v);
+    source_wipe_free(text, len);
 }
 
 /* An include: relative paths start at the including file's directory; a pattern may match
@@ -507,8 +429,8 @@ static void
 read_path(struct parser *p, struct conf_file *parent, const struct conf_pos *from, const char *path,
           unsigned depth)
 {
-    struct stat st;
-    glob_t g;
+    char **names = NULL;
+    size_t n = 0;
 
     if (depth > DEPTH_MAX) {
         conf_report_add(p->r, true, from, "files include each other more than %d deep", DEPTH_MAX);
@@ -518,59 +440,51 @@ read_path(struct parser *p, struct conf_file *parent, const struct conf_pos *fro
     char *full = path[0] == '/' || !slash
                      ? xstrdup(path)
                      : xasprintf("%.*s/%s", (int)(slash - parent->name), parent->name, path);
-    if (stat(full, &st) == 0 && S_ISDIR(st.st_mode)) {
-        read_dir(p, parent, from, full, depth);
-    } else if (!strpbrk(full, "*?[")) {
+    int rc = p->src->list(p->src->arg, full, &names, &n);
+    if (rc == -ENOTDIR)
         read_one(p, parent, from, full, depth);
-    } else {
-        int rc = glob(full, 0, NULL, &g);
-        for (size_t i = 0; rc == 0 && i < g.gl_pathc; i++)
-            read_one(p, parent, from, g.gl_pathv[i], depth);
-        if (rc == 0)
-            globfree(&g);
-        else if (rc != GLOB_NOMATCH)
-            conf_report_add(p->r, true, from, "cannot expand %s", full);
-    }
+    else if (rc < 0)
+        conf_report_add(p->r, true, from, "cannot read %s: %s", full, strerror(-rc));
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        read_one(p, parent, from, names[i], depth);
+    if (rc == 0)
+        conf_names_free(names, n);
     free(full);
 }
 
-static struct conf_raw *
-raw_new(struct parser *p, struct conf_report *r, bool may_include)
-{
-    *p = (struct parser){
-        .raw = xcalloc(1, sizeof(struct conf_raw)), .r = r, .may_include = may_include};
-    p->tail[0] = &p->raw->top;
-    return p->raw;
-}
-
 struct conf_raw *
-raw_read(const char *path, struct conf_report *r)
+raw_read(const struct conf_source *src, const char *path, enum conf_syntax syntax,
+         struct conf_report *r)
 {
     struct parser p;
-    struct conf_raw *raw = raw_new(&p, r, true);
-    size_t len = 0;
-    unsigned mode = 0;
-    char *text = slurp(path, BYTES_MAX, &len, &mode);
+    struct conf_raw *raw = raw_new(&p, src, r);
     struct conf_file *f = file_new(&p, NULL, path);
+    char *text = NULL;
+    size_t len = 0;
 
-    if (!text) {
+    f->syntax = syntax;
+    int rc = src->read(src->arg, path, CONF_BYTES_MAX, &text, &len, &f->st);
+    if (rc < 0) {
         struct conf_pos pos = {f->name, 0, 0};
-        conf_report_add(r, true, &pos, "cannot read the file: %s", strerror(errno));
+        conf_report_add(r, true, &pos, "cannot read the file: %s", strerror(-rc));
         return raw;
     }
     p.bytes = len;
-    f->mode = mode;
     read_text(&p, f, text, len, 0);
-    wipe_free(text, len);
+    source_wipe_free(text, len);
     return raw;
 }
 
 struct conf_raw *
-raw_parse(const char *name, const char *text, size_t len, struct conf_report *r)
+raw_parse(const char *name, enum conf_syntax syntax, const char *text, size_t len,
+          struct conf_report *r)
 {
     struct parser p;
-    struct conf_raw *raw = raw_new(&p, r, false);
-    read_text(&p, file_new(&p, NULL, name), text, len, 0);
+    struct conf_raw *raw = raw_new(&p, NULL, r);
+    struct conf_file *f = file_new(&p, NULL, name);
+
+    f->syntax = syntax;
+    read_text(&p, f, text, len, 0);
     return raw;
 }
 
