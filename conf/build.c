@@ -124,7 +124,8 @@ run_setter(struct builder *b, void *obj, const struct raw_node *n, const struct 
 static void
 note_place(struct conf_lun *l, const char *name, const struct conf_pos *pos)
 {
-    static const char *const names[LUN_AT_COUNT] = {"lun", "scsi_id", "scsi_sn", "naa", "eui"};
+    static const char *const names[LUN_AT_COUNT] = {"lun", "scsi_id", "scsi_sn",
+                                                    "naa", "eui",     "designator"};
     for (unsigned i = 0; i < LUN_AT_COUNT; i++) {
         if (strcmp(name, names[i]) == 0)
             l->at[i] = *pos;
@@ -170,11 +171,16 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
     l.path = xstrdup(n->value);
     unsigned before = b->r->nerrors;
     if (n->children) {
-        bool fresh_layers = false; /* layers of the block replace those of the target */
+        /* layers and designators of the block replace those of the target */
+        bool fresh_layers = false, fresh_designators = false;
         for (const struct raw_node *k = n->children; k; k = k->next) {
             if (strcmp(k->name, "layer") == 0 && !fresh_layers) {
                 l.layers[0] = 0;
                 fresh_layers = true;
+            }
+            if (strcmp(k->name, "designator") == 0 && !fresh_designators) {
+                l.designators_len = 0;
+                fresh_designators = true;
             }
             lun_directive(b, &l, n->children, k);
         }
@@ -442,9 +448,11 @@ build_target(struct builder *b, const struct raw_node *n)
 {
     struct conf *c = b->c;
     struct conf_target t = {.pos = n->pos,
+                            .given = n->value,
                             .nop_interval_s = CONF_UNSET,
                             .nop_count = CONF_UNSET,
                             .max_cmds = CONF_UNSET,
+                            .ids = CONF_UNSET,
                             .chap_algs = CONF_UNSET,
                             .chap_sha1_7 = CONF_UNSET};
     char err[512] = "";
@@ -614,6 +622,19 @@ number_targets(struct builder *b)
     }
 }
 
+/* Identities of LUNs that do not say their own, by the rules of the target they come from. */
+static void
+fill_ids(struct builder *b, struct conf_target *t)
+{
+    unsigned ids = t->ids != CONF_UNSET ? t->ids : b->c->ids;
+    char err[256];
+
+    for (unsigned i = 0; i < t->nluns && ids != CONF_UNSET && ids != IDS_EVTGT; i++) {
+        if (conf_lun_ids(&t->luns[i], (enum conf_ids)ids, t->tid, t->given, err, sizeof err) < 0)
+            conf_report_add(b->r, true, &t->luns[i].pos, "%s", err);
+    }
+}
+
 /* A target must not be bound to what is not there: it would be out of reach by a slip. */
 static void
 check_binds(struct builder *b, const struct conf_target *t)
@@ -658,6 +679,8 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
     conf_accounts_check(r, &b.c->discovery, &b.c->discovery);
     for (unsigned i = 0; i < b.c->ntargets; i++)
         check_binds(&b, &b.c->targets[i]);
+    for (unsigned i = 0; i < b.c->ntargets; i++)
+        fill_ids(&b, &b.c->targets[i]);
     compare_luns(b.c, r);
     return b.c;
 }

@@ -78,7 +78,8 @@ compare_store(struct conf_report *r, const struct item *x, const struct item *y)
 static bool
 compare_ident(struct conf_report *r, const struct item *x, const struct item *y, unsigned at)
 {
-    static const char *const what[LUN_AT_COUNT] = {"", "scsi_id", "scsi_sn", "naa", "eui"};
+    static const char *const what[LUN_AT_COUNT] = {"",    "scsi_id", "scsi_sn",
+                                                   "naa", "eui",     "designator"};
     const struct conf_pos *px = x->l->at[at].file ? &x->l->at[at] : &x->l->pos;
     const struct conf_pos *py = y->l->at[at].file ? &y->l->at[at] : &y->l->pos;
 
@@ -109,8 +110,10 @@ entry_of(const struct item *v, unsigned at, unsigned i)
         return (struct entry){l->scsi_sn, strlen(l->scsi_sn), i};
     case LUN_AT_NAA:
         return (struct entry){l->naa, l->naa_len, i};
-    default:
+    case LUN_AT_EUI:
         return (struct entry){l->eui, l->eui_len, i};
+    default:
+        return (struct entry){l->designators, l->designators_len, i};
     }
 }
 

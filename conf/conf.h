@@ -32,7 +32,20 @@ struct conf_kv {
 enum conf_bs { CONF_BS_AUTO, CONF_BS_FILE, CONF_BS_BLOCK, CONF_BS_NULL };
 
 /* Where the values that must be unique came from. */
-enum conf_lun_at { LUN_AT_NUMBER, LUN_AT_ID, LUN_AT_SN, LUN_AT_NAA, LUN_AT_EUI, LUN_AT_COUNT };
+enum conf_lun_at {
+    LUN_AT_NUMBER,
+    LUN_AT_ID,
+    LUN_AT_SN,
+    LUN_AT_NAA,
+    LUN_AT_EUI,
+    LUN_AT_DESIGNATORS,
+    LUN_AT_COUNT
+};
+
+/* Whose rules make the identity of a LUN that does not say its own. */
+enum conf_ids { IDS_EVTGT, IDS_TGT, IDS_IET };
+
+#define CONF_DESIGNATORS_MAX 200u
 
 /* A logical unit's settings; owns its strings (conf_lun_init, _copy, _fini). */
 struct conf_lun {
@@ -45,6 +58,9 @@ struct conf_lun {
     char scsi_id[64], scsi_sn[64]; /* "": default */
     uint8_t naa[16], eui[16];
     uint8_t naa_len, eui_len;
+    /* descriptors of VPD 83h (SPC-4 7.8.6.1) in place of all others of the unit; 0: none */
+    uint8_t designators[CONF_DESIGNATORS_MAX], designators_len;
+    unsigned scsi_sn_width; /* blanks before the number fill it up to this; 0: none */
     char vendor_id[9], product_id[17], product_rev[5]; /* "": default */
     unsigned block_size;                               /* 512, 4096; 0: the store's own, else 512 */
     unsigned lbppbe;                                   /* 0..15, CONF_UNSET */
@@ -75,11 +91,13 @@ struct conf_accounts {
 struct conf_target {
     struct conf_pos pos;
     char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
+    const char *given;            /* the name as the file has it; the conf's */
     unsigned tid;                 /* > 0, unique */
     const char *alias;            /* or NULL */
     bool offline, hidden;
     unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
     unsigned max_cmds;                  /* CONF_UNSET: default */
+    unsigned ids;                       /* enum conf_ids; CONF_UNSET: the daemon's */
     struct conf_kv *keys;
     unsigned nkeys;
     struct conf_kv *addrs, *names, *locals; /* initiator-address, initiator-name, local-address */
@@ -117,6 +135,7 @@ struct conf {
     unsigned max_sessions, shutdown_timeout_s, redirect_timeout_s;
     unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
     unsigned dscp;
+    unsigned ids;                   /* enum conf_ids; CONF_UNSET: evtgt, or as the file's syntax */
     unsigned discovery_filter;      /* 0 name, 1 portal, 2 all, 3 authenticated */
     const char *state_dir;          /* or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
@@ -192,6 +211,10 @@ int conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *va
 int conf_lun_check(const struct conf_lun *l, char *err, size_t errsize);
 /* Same settings but for number and positions: may be one logical unit. */
 bool conf_lun_same(const struct conf_lun *a, const struct conf_lun *b);
+/* Fills in what a LUN does not say of its identity, by the rules of another target: serial number,
+ * SCSI id, designators, vendor, product, revision. 0, or -EINVAL and why. */
+int conf_lun_ids(struct conf_lun *l, enum conf_ids ids, unsigned tid, const char *target_name,
+                 char *err, size_t errsize);
 /* Which identity given in the settings both have ("scsi_sn", ...), or NULL. */
 const char *conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b);
 /* CONF_BS_AUTO decided by looking at the path (blocking stat); missing: by its place in /dev. */

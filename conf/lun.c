@@ -85,6 +85,9 @@ conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value,
         snprintf(err, errsize, "%s: %s", name, d->refuse);
         return -EINVAL;
     }
+    /* another id while it lives: what another target reported is no longer said beside it */
+    if (live && (strcmp(name, "scsi_id") == 0 || strcmp(name, "naa") == 0 || !strcmp(name, "eui")))
+        l->designators_len = 0;
     if (d->set)
         return d->set(l, d, value, &out);
     if (strcmp(name, "params") == 0)
@@ -118,7 +121,10 @@ conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
            strcmp(a->scsi_id, b->scsi_id) == 0 && strcmp(a->scsi_sn, b->scsi_sn) == 0 &&
            a->naa_len == b->naa_len && memcmp(a->naa, b->naa, a->naa_len) == 0 &&
            a->eui_len == b->eui_len && memcmp(a->eui, b->eui, a->eui_len) == 0 &&
-           strcmp(a->vendor_id, b->vendor_id) == 0 && strcmp(a->product_id, b->product_id) == 0 &&
+           a->designators_len == b->designators_len &&
+           memcmp(a->designators, b->designators, a->designators_len) == 0 &&
+           a->scsi_sn_width == b->scsi_sn_width && strcmp(a->vendor_id, b->vendor_id) == 0 &&
+           strcmp(a->product_id, b->product_id) == 0 &&
            strcmp(a->product_rev, b->product_rev) == 0 && a->block_size == b->block_size &&
            a->lbppbe == b->lbppbe && a->la_lba == b->la_lba &&
            a->opt_xfer_gran == b->opt_xfer_gran && a->opt_xfer_len == b->opt_xfer_len &&
@@ -139,6 +145,9 @@ conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b)
         return "naa";
     if (a->eui_len && a->eui_len == b->eui_len && memcmp(a->eui, b->eui, a->eui_len) == 0)
         return "eui";
+    if (a->designators_len && a->designators_len == b->designators_len &&
+        memcmp(a->designators, b->designators, a->designators_len) == 0)
+        return "designator";
     return NULL;
 }
 

@@ -434,6 +434,59 @@ set_eui(void *obj, const struct directive *d, const char *value, struct setter_o
     return 0;
 }
 
+/* `TYPE HEX`: adds one descriptor of VPD 83h (SPC-4 7.8.6.1), as another target reported it. */
+static int
+set_designator(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    static const struct {
+        const char *name;
+        uint8_t code_set, type;
+    } types[] = {{"t10", 2, 1}, {"t10-binary", 1, 1}, {"eui", 1, 2}, {"naa", 1, 3}, {"name", 3, 8}};
+    struct conf_lun *l = obj;
+    size_t n = strcspn(value, " \t"), at = l->designators_len, k = 0;
+    const char *hex = value + n + strspn(value + n, " \t");
+    size_t len = strlen(hex) / 2;
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strlen(types[i].name) != n || memcmp(types[i].name, value, n) != 0)
+            continue;
+        if (len == 0 || strlen(hex) % 2 || strspn(hex, "0123456789abcdefABCDEF") != 2 * len)
+            break;
+        if (at + 4 + len > sizeof l->designators) {
+            snprintf(out->err, out->errsize, "%s: all together hold at most %zu bytes", d->name,
+                     sizeof l->designators);
+            return -EINVAL;
+        }
+        l->designators[at++] = types[i].code_set;
+        l->designators[at++] = types[i].type;
+        l->designators[at++] = 0;
+        l->designators[at++] = (uint8_t)len;
+        for (; k < len; k++) {
+            const char pair[] = {hex[2 * k], hex[2 * k + 1], 0};
+            l->designators[at++] = (uint8_t)strtoul(pair, NULL, 16);
+        }
+        l->designators_len = (uint8_t)at;
+        return 0;
+    }
+    snprintf(out->err, out->errsize,
+             "%s wants t10, t10-binary, eui, naa or name, and hexadecimal digits", d->name);
+    return -EINVAL;
+}
+
+static int
+set_ids(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    static const char *const words[] = {"evtgt", "tgt", "iet"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            *(unsigned *)(void *)((char *)obj + d->off) = i;
+            return 0;
+        }
+    }
+    snprintf(out->err, out->errsize, "%s wants evtgt, tgt or iet, not \"%s\"", d->name, value);
+    return -EINVAL;
+}
+
 static int
 set_sense_format(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
@@ -495,6 +548,7 @@ static const struct directive table[] = {
     {"default-driver", SC_GLOBAL, set_driver, 0, 0, 0, false, NULL},
     {"ignore-errors", SC_GLOBAL, set_ignored, 0, 0, 0, false, NULL},
     {"control-port", SC_GLOBAL, set_ignored, 0, 0, 0, false, NULL},
+    {"ids", SC_GLOBAL, set_ids, G(ids), 0, 0, false, NULL},
     {"syntax", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"portal", SC_GLOBAL | SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"group", SC_PORTAL, set_uint, P(group), 0, 65535, false, NULL},
@@ -542,6 +596,7 @@ static const struct directive table[] = {
     {"initiator-name", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"local-address", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"discoverable", SC_TARGET, set_discoverable, T(hidden), 0, 0, false, NULL},
+    {"ids", SC_TARGET, set_ids, T(ids), 0, 0, false, NULL},
     {"controller_tid", SC_TARGET, set_uint, T(tid), 1, 65535, false, NULL},
     {"alias", SC_TARGET, set_ref, T(alias), 0, 255, false, NULL},
     {"state", SC_TARGET, set_state, T(offline), 0, 0, false, NULL},
@@ -568,6 +623,8 @@ static const struct directive table[] = {
     {"scsi_sn", SC_TL | SC_LIVE, set_text, L(scsi_sn), 0, 63, false, NULL},
     {"naa", SC_TL | SC_LIVE, set_naa, 0, 0, 0, false, NULL},
     {"eui", SC_TL | SC_LIVE, set_eui, 0, 0, 0, false, NULL},
+    {"designator", SC_TL, set_designator, 0, 0, 0, true, NULL},
+    {"scsi_sn_width", SC_TL | SC_LIVE, set_uint, L(scsi_sn_width), 0, 63, false, NULL},
     {"vendor_id", SC_TL | SC_LIVE, set_inquiry, L(vendor_id), 0, 8, false, NULL},
     {"product_id", SC_TL | SC_LIVE, set_inquiry, L(product_id), 0, 16, false, NULL},
     {"product_rev", SC_TL | SC_LIVE, set_inquiry, L(product_rev), 0, 4, false, NULL},

@@ -25,6 +25,23 @@ is_ascii_field(const char *s)
     return true;
 }
 
+/* A chain of whole designation descriptors of the logical unit (SPC-4 7.8.6.1). */
+static bool
+is_designators(const struct lun_ident *id)
+{
+    size_t at = 0;
+
+    if (id->raw_len > sizeof id->raw)
+        return false;
+    while (at + 4 <= id->raw_len) {
+        const uint8_t *d = id->raw + at;
+        if (d[0] < 1 || d[0] > 3 || d[1] > 8 || d[2] != 0 || d[3] == 0)
+            return false;
+        at += 4u + d[3];
+    }
+    return at == id->raw_len;
+}
+
 static const char *
 conf_fault(const struct lun_conf *c)
 {
@@ -44,6 +61,10 @@ conf_fault(const struct lun_conf *c)
         return "the NAA identifier must have 8 or 16 bytes";
     if (id->eui_len != 0 && id->eui_len != 8 && id->eui_len != 12 && id->eui_len != 16)
         return "the EUI-64 identifier must have 8, 12 or 16 bytes";
+    if (!is_designators(id))
+        return "the designators are not whole";
+    if (id->serial_width >= sizeof id->serial)
+        return "the serial number is too wide";
     if (id->naa_len == 0 && id->eui_len == 0 && id->t10_id[0] == '\0')
         return "the unit has no identifier";
     return NULL;

@@ -36,15 +36,21 @@ struct worker;
 
 /* --- identity (SPC-4 7.8.6; unique across hosts, stable over restarts and re-ordering) ------- */
 
-#define LUN_MAX_NUMBER 16383u /* flat space addressing (SAM-5 4.7.7) */
+#define LUN_DESIGNATORS_MAX 200u   /* bytes of all descriptors that are given whole */
+#define LUN_MAX_NUMBER      16383u /* flat space addressing (SAM-5 4.7.7) */
 
 struct lun_ident {
     uint8_t naa[16]; /* NAA designator, naa_len 8 or 16; 0: none */
     uint8_t naa_len;
     uint8_t eui[16]; /* EUI-64 designator, 8, 12 or 16; 0: none */
     uint8_t eui_len;
-    char t10_id[64]; /* vendor specific part of the T10 vendor id designator ("scsi_id") */
-    char serial[64]; /* unit serial number, VPD 80 ("scsi_sn") */
+    char t10_id[64];      /* vendor specific part of the T10 vendor id designator ("scsi_id") */
+    char serial[64];      /* unit serial number, VPD 80 ("scsi_sn") */
+    uint8_t serial_width; /* VPD 80 has at least so many bytes: blanks stand before the number */
+    /* What another target reported: designation descriptors (SPC-4 7.8.6.1) of the logical unit as
+     * they stand in VPD 83, in place of those made of the above. 0: none. */
+    uint8_t raw[LUN_DESIGNATORS_MAX];
+    uint8_t raw_len;
 };
 
 /* The default identity from the host's random seed (32 bytes, kept in the control store) and
@@ -185,8 +191,9 @@ struct scsi_xport {
      * scsi_submit returns; NULL: not to be had so.  May be NULL itself. */
     const uint8_t *(*peek)(struct scsi_cmd *cmd, uint32_t len);
     /* The unit was taken away while the command was under way: it is to be answered with CHECK
-     * CONDITION, LOGICAL UNIT NOT SUPPORTED (scsi_fail_early), as soon as the protocol allows.  `done`
-     * with cmd->aborted set follows, late when a backend hangs.  NULL: the command ends silently. */
+     * CONDITION, LOGICAL UNIT NOT SUPPORTED (scsi_fail_early), as soon as the protocol allows.
+     * `done` with cmd->aborted set follows, late when a backend hangs.  NULL: the command ends
+     * silently. */
     void (*lost)(struct scsi_cmd *cmd);
 };
 

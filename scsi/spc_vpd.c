@@ -33,7 +33,11 @@ static void put_supported(struct vpd *v);
 static void
 put_serial(struct vpd *v)
 {
-    wcur_bytes(&v->w, v->conf.ident.serial, strlen(v->conf.ident.serial));
+    size_t n = strlen(v->conf.ident.serial);
+
+    for (size_t i = n; i < v->conf.ident.serial_width; i++)
+        wcur_u8(&v->w, ' ');
+    wcur_bytes(&v->w, v->conf.ident.serial, n);
 }
 
 enum { ASSOC_LUN = 0x00, ASSOC_PORT = 0x10, ASSOC_TARGET = 0x20 };
@@ -81,6 +85,10 @@ put_unit_ids(struct vpd *v)
 {
     const struct lun_ident *id = &v->conf.ident;
 
+    if (id->raw_len != 0) {
+        wcur_bytes(&v->w, id->raw, id->raw_len);
+        return;
+    }
     if (id->naa_len != 0)
         put_designator(v, CODE_BINARY, ASSOC_LUN, ID_NAA, id->naa, id->naa_len, id->naa_len);
     if (id->eui_len != 0)

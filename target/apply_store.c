@@ -242,6 +242,9 @@ apply_store_lun_conf(const struct store *s, struct lun_conf *c)
         snprintf(c->ident.t10_id, sizeof c->ident.t10_id, "%s", l->scsi_id);
     if (*l->scsi_sn)
         snprintf(c->ident.serial, sizeof c->ident.serial, "%s", l->scsi_sn);
+    c->ident.serial_width = (uint8_t)l->scsi_sn_width;
+    memcpy(c->ident.raw, l->designators, l->designators_len);
+    c->ident.raw_len = l->designators_len;
     snprintf(c->vendor_id, sizeof c->vendor_id, "%s", l->vendor_id);
     snprintf(c->product_id, sizeof c->product_id, "%s", l->product_id);
     snprintf(c->product_rev, sizeof c->product_rev, "%s", l->product_rev);

@@ -112,6 +112,12 @@ static const struct bad bads[] = {
     {"iSNSServerPort 65536\n", 1, 16, "from 1 to 65535"},
     {"iSNSServerIP 1.2.3.4\niSNSAccessControl On\n", 2, 1, "wants `iSNS On`"},
     {"syntax iet\n", 1, 8, "tgt"},
+    {"ids lio\n", 1, 5, "evtgt, tgt or iet"},
+    {"ids tgt\n" T "backing-store /a\nscsi_id 0123456789012345678901234567890123456\n" E, 4, 1,
+     "at most 36"},
+    {"ids iet\n" T "backing-store /a\nscsi_id 0123456789abcdefX\n" E, 4, 1, "at most 16"},
+    {T "<backing-store /a>\ndesignator naa 300\n</backing-store>\n" E, 4, 12, "hexadecimal digits"},
+    {T "<backing-store /a>\ndesignator x 30\n</backing-store>\n" E, 4, 12, "t10, t10-binary"},
     {"portal nowhere\n", 1, 8, "numeric address"},
     {"portal 1.2.3.4:x\n", 1, 8, "no port"},
     {"portal 1.2.3.4:70000\n", 1, 8, "no port"},
@@ -143,8 +149,7 @@ static const struct bad bads[] = {
     {T "incominguser a\n" E, 3, 14, "wants a name and a secret"},
     {T "incominguser a 0123456789ab\nincominguser a 0123456789abc\n" E, 4, 1, "given twice"},
     {T "incomingdiscoveryuser a 0123456789ab\n" E, 3, 1, "outside of any block"},
-    {"outgoinguser a 0123456789ab\n" T "incominguser b 0123456789ab\n" E, 4, 1,
-     "both directions"},
+    {"outgoinguser a 0123456789ab\n" T "incominguser b 0123456789ab\n" E, 4, 1, "both directions"},
     {T "direct-store /dev/sda\n" E, 3, 1, "direct-store"},
     {T "driver iser\n" E, 3, 8, "only iscsi"},
     {T "state up\n" E, 3, 7, "ready or offline"},
@@ -279,9 +284,9 @@ test_globals(void)
 static void
 test_portals(void)
 {
-    struct conf *c = good("<portal 192.0.2.1:3261>\ngroup 2\nadvertise san.example\n</portal>\n"
-                          "portal iface:eth0\n" T
-                          "portal-group 2\nportal-group 1\nportal iface:eth0:3260\n" E);
+    struct conf *c =
+        good("<portal 192.0.2.1:3261>\ngroup 2\nadvertise san.example\n</portal>\n"
+             "portal iface:eth0\n" T "portal-group 2\nportal-group 1\nportal iface:eth0:3260\n" E);
     CU_ASSERT_EQUAL_FATAL(c->nportals, 2);
     CU_ASSERT_EQUAL(c->portals[0].group, 2);
     CU_ASSERT_STRING_EQUAL(c->portals[0].advertise, "san.example:3261");
