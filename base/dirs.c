@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
+#include "base/pool.h"
 
 int
 dirs_make_above(const char *path)
@@ -35,4 +37,18 @@ dirs_make_above(const char *path)
         *p = '/';
     }
     return 0;
+}
+
+char *
+dirs_admin_socket(unsigned control_port)
+{
+    const char *own = getenv("EVTGT_SOCKET"), *tgt = getenv("TGT_IPC_SOCKET");
+
+    if (own && !*own)
+        own = NULL;
+    if (!own && tgt && *tgt)
+        return xasprintf("%s.%u", tgt, control_port);
+    if (!own)
+        own = RUNDIR "/evtgtd.sock";
+    return control_port ? xasprintf("%s.%u", own, control_port) : xstrdup(own);
 }

@@ -21,6 +21,6 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/apply.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \
 	target/model.c target/model.h \
 	target/node.c target/notify.c target/notify.h target/watch.c
-evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h
+evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main_compat.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BASE_LIBS)

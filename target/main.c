@@ -39,8 +39,8 @@
 
 static struct {
     struct main_options o;
-    struct conf *conf;
-    struct conf_report report; /* its warnings, until they are in the log too */
+    struct conf *conf, *listen; /* what it is made of, until it is in force */
+    struct conf_report report;  /* its warnings, until they are in the log too */
     struct worker *main;
     struct worker *workers[WORKERS_MAX];
     unsigned nworkers;
@@ -86,7 +86,7 @@ read_conf(void)
     struct conf_report *r = &d.report;
 
     conf_report_init(r);
-    d.conf = conf_read(d.o.conf_path, apply_checks(), r);
+    d.conf = main_compat_read(&d.o, apply_checks(), r, &d.listen);
     if (d.conf && d.o.test_only)
         apply_look(d.conf, r);
     for (unsigned i = 0; i < r->n; i++) {
@@ -100,7 +100,7 @@ read_conf(void)
     if (!d.conf) {
         fprintf(stderr, "evtgtd: %u error%s in the configuration%s\n", r->nerrors,
                 r->nerrors == 1 ? "" : "s", d.o.test_only ? "" : "; nothing was started");
-        if (access(d.o.conf_path, F_OK) < 0)
+        if (d.o.conf_path && access(d.o.conf_path, F_OK) < 0)
             fputs("evtgtd: -c names another file; evtgt.conf(5) shows how one is written\n",
                   stderr);
         exit(1);
@@ -132,6 +132,8 @@ read_conf(void)
         tgt_opts.redirect_timeout_s = c->redirect_timeout_s;
     if (c->shutdown_timeout_s != CONF_UNSET)
         tgt_opts.shutdown_s = c->shutdown_timeout_s;
+    set_unless_unset(&tgt_opts.nop_interval_s, d.o.nop_interval_s);
+    set_unless_unset(&tgt_opts.nop_count, d.o.nop_count);
     if (c->login_delay_ms != CONF_UNSET)
         tgt_opts.login_delay_ms = c->login_delay_ms;
     tgt_opts.affine = d.o.affine >= 0 ? d.o.affine == 1 : c->affine == 1;
@@ -305,7 +307,8 @@ on_started(void *arg, const char *why)
         main_fail("%s", err);
     write_pid_file();
     conf_free(d.conf);
-    d.conf = NULL;
+    conf_free(d.listen);
+    d.conf = d.listen = NULL;
     watch_start(d.main);
     model_ifaces_start();
     notify_send("READY=1");

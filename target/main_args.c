@@ -41,15 +41,15 @@ main_absolute(const char *path)
     return xasprintf("%s/%s", cwd, path);
 }
 
-static void
-set_path(char **field, const char *path)
+void
+main_args_path(char **field, const char *path)
 {
     free(*field);
     *field = main_absolute(path);
 }
 
-static unsigned
-number_arg(const char *name, const char *text, unsigned min, unsigned max)
+unsigned
+main_args_number(const char *name, const char *text, unsigned min, unsigned max)
 {
     uint64_t v;
     if (conf_parse_uint(text, min, max, &v) < 0) {
@@ -71,42 +71,50 @@ choice_arg(const char *name, const char *text, const char *const *words)
     exit(2);
 }
 
-/* clang-format off */
-void
-main_args(struct main_options *o, int argc, char **argv)
+bool
+main_args_common(struct main_options *o, int c, const char *arg)
 {
-    enum { O_STATE = 256, O_SOCKET, O_WORKERS, O_PLACEMENT, O_ENGINE };
+    static const char *const placements[] = {"spread", "affine", NULL};
+    static const char *const engines[] = {"auto", "ring", "pool", NULL};
+
+    if (c == O_STATE)
+        main_args_path(&o->state_dir, arg);
+    else if (c == O_SOCKET)
+        main_args_path(&o->socket_path, arg);
+    else if (c == O_WORKERS)
+        o->workers = main_args_number("--workers", arg, 1, WORKERS_MAX);
+    else if (c == O_PLACEMENT)
+        o->affine = choice_arg("--placement", arg, placements);
+    else if (c == O_ENGINE)
+        o->engine = (enum disk_engine)choice_arg("--engine", arg, engines);
+    else
+        return false;
+    return true;
+}
+
+/* clang-format off */
+static void
+args_evtgtd(struct main_options *o, int argc, char **argv)
+{
     static const struct option longs[] = {
+        MAIN_COMMON_LONGS,
         {"foreground", no_argument, NULL, 'f'},     {"config", required_argument, NULL, 'c'},
-        {"state-dir", required_argument, NULL, O_STATE},
-        {"socket", required_argument, NULL, O_SOCKET},
-        {"workers", required_argument, NULL, O_WORKERS},
-        {"placement", required_argument, NULL, O_PLACEMENT},
-        {"engine", required_argument, NULL, O_ENGINE},
         {"pid-file", required_argument, NULL, 'p'}, {"debug", required_argument, NULL, 'd'},
         {"test", no_argument, NULL, 't'},           {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
-    static const char *const placements[] = {"spread", "affine", NULL};
-    static const char *const engines[] = {"auto", "ring", "pool", NULL};
     int c;
 
-    o->affine = -1;
     o->conf_path = main_absolute(SYSCONFDIR "/evtgt.conf");
     o->socket_path = main_absolute(RUNDIR "/evtgtd.sock");
     while ((c = getopt_long(argc, argv, "fc:p:d:tVh", longs, NULL)) != -1) {
+        if (main_args_common(o, c, optarg))
+            continue;
         switch (c) {
         case 'f': o->foreground = true; break;
         case 't': o->test_only = true; break;
-        case 'c': set_path(&o->conf_path, optarg); break;
-        case 'p': set_path(&o->pid_path, optarg); break;
-        case O_STATE: set_path(&o->state_dir, optarg); break;
-        case O_SOCKET: set_path(&o->socket_path, optarg); break;
-        case O_WORKERS: o->workers = number_arg("--workers", optarg, 1, WORKERS_MAX); break;
-        case O_PLACEMENT: o->affine = choice_arg("--placement", optarg, placements); break;
-        case O_ENGINE:
-            o->engine = (enum disk_engine)choice_arg("--engine", optarg, engines);
-            break;
+        case 'c': main_args_path(&o->conf_path, optarg); break;
+        case 'p': main_args_path(&o->pid_path, optarg); break;
         case 'd':
             if (log_set_debug(optarg) < 0) {
                 fprintf(stderr, "evtgtd: -d: unknown area in \"%s\"\n", optarg);
@@ -123,5 +131,25 @@ main_args(struct main_options *o, int argc, char **argv)
         exit(2);
     }
 }
-
 /* clang-format on */
+
+void
+main_args(struct main_options *o, int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*take)(struct main_options *o, int argc, char **argv);
+    } programs[] = {{"tgtd", main_args_tgtd}, {"ietd", main_args_ietd}};
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+
+    o->affine = -1;
+    o->nop_interval_s = o->nop_count = CONF_UNSET;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        if (strcmp(name, programs[i].name) == 0) {
+            programs[i].take(o, argc, argv);
+            return;
+        }
+    }
+    args_evtgtd(o, argc, argv);
+}

@@ -17,6 +17,9 @@ void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 
 /* The programs; argv[0] is adm_name. Exit status. */
 int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
 
+/* -C, --control-port: which daemon, when the path is not given (call.c). 0: the usual one. */
+extern unsigned adm_control_port;
+
 /* Sends req as a line to the daemon and returns its answer (new reference). socket NULL: the
  * default. Does not return on failure: status 107 (ENOTCONN) when no daemon is there. */
 json_t *adm_call(const char *socket, json_t *req);

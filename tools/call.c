@@ -11,25 +11,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/pool.h"
 #include "tools/adm.h"
 
 #define ANSWER_S   60 /* the daemon answers within 30 s, or says that it cannot */
 #define ANSWER_MAX (64u << 20)
 
+unsigned adm_control_port;
+
 static int
-dial(const char *path)
+dial(const char *given)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct timeval tv = {.tv_sec = ANSWER_S};
+    char *place = given && *given ? xstrdup(given) : dirs_admin_socket(adm_control_port);
+    const char *path = sa.sun_path;
 
-    if (!path)
-        path = getenv("EVTGT_SOCKET");
-    if (!path || !*path)
-        path = RUNDIR "/evtgtd.sock";
-    if (strlen(path) >= sizeof sa.sun_path)
-        adm_die(EINVAL, "management path too long: %s", path);
-    memcpy(sa.sun_path, path, strlen(path) + 1);
+    if (strlen(place) >= sizeof sa.sun_path)
+        adm_die(EINVAL, "management path too long: %s", place);
+    memcpy(sa.sun_path, place, strlen(place) + 1);
+    free(place);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         adm_die(errno, "can't create a socket, %s", strerror(errno));

@@ -105,7 +105,8 @@ static const char usage_text[] =
     "  --password-file F  the first line of F is the password; - is standard input\n"
     "  --socket PATH      the daemon's admin socket (default $EVTGT_SOCKET, else\n"
     "                     " RUNDIR "/evtgtd.sock)\n"
-    "  --lld iscsi, --control-port N: accepted as tgtadm has them\n"
+    "  --control-port N   the daemon that was started with this number (tgtd -C N)\n"
+    "  --lld iscsi        accepted as tgtadm has it\n"
     "  Long options may be cut short; short ones are those of tgtadm.\n";
 
 static void die_usage(void) __attribute__((noreturn));
@@ -183,7 +184,7 @@ take_option(struct args *a, int c)
     case 'B': a->bus = optarg; break;
     case 'Y': a->device_type = optarg; break;
     case 'O': a->outgoing = true; break;
-    case 'C': (void)number(c, optarg, 65535); break;
+    case 'C': adm_control_port = (unsigned)number(c, optarg, 65535); break;
     case 'd': break;
     case O_JSON: a->json = true; return;
     case O_SOCKET: a->socket = optarg; return;

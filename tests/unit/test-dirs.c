@@ -52,12 +52,39 @@ test_says_why_not(void)
     CU_ASSERT_EQUAL(dirs_make_above(longer), -ENAMETOOLONG);
 }
 
+static bool
+socket_is(unsigned control_port, const char *want)
+{
+    char *path = dirs_admin_socket(control_port);
+    bool same = strcmp(path, want) == 0;
+    free(path);
+    return same;
+}
+
+static void
+test_admin_socket(void)
+{
+    unsetenv("EVTGT_SOCKET");
+    setenv("TGT_IPC_SOCKET", "", 1);
+    CU_ASSERT(socket_is(0, RUNDIR "/evtgtd.sock"));
+    CU_ASSERT(socket_is(7, RUNDIR "/evtgtd.sock.7"));
+    setenv("TGT_IPC_SOCKET", "/x/socket", 1);
+    CU_ASSERT(socket_is(0, "/x/socket.0"));
+    CU_ASSERT(socket_is(12, "/x/socket.12"));
+    setenv("EVTGT_SOCKET", "/y/s", 1);
+    CU_ASSERT(socket_is(0, "/y/s"));
+    CU_ASSERT(socket_is(3, "/y/s.3"));
+    unsetenv("TGT_IPC_SOCKET");
+    unsetenv("EVTGT_SOCKET");
+}
+
 int
 main(void)
 {
     static const struct unit_test tests[] = {
         {"makes what is missing", test_makes_what_is_missing},
         {"says why not", test_says_why_not},
+        {"the place of the admin socket", test_admin_socket},
     };
     if (!mkdtemp(top) || chdir(top) < 0)
         return 1;

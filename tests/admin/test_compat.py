@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""evtgtd under the names tgtd and ietd: their options, what is refused, two daemons on one machine."""
+
+import os
+
+from compat import Old
+from lib.evtgt import free_port
+from lib.iscsi import Session
+
+SHOW = ("tgtadm", "--lld", "iscsi", "--op", "show", "--mode")
+
+
+def test_tgtd_starts_empty(settings):
+    with Old(settings) as o:
+        pid = o.path("pid")
+        p = o.daemon("tgtd", "-f", "-d", "1", "-t", "16", "-p", pid, "--iscsi",
+                     "portal=127.0.0.1:%d,nop_interval=7,nop_count=4" % o.port)
+        with open(pid) as f:
+            assert int(f.read()) == p.pid
+        assert o.ok(*SHOW, "target") == ""
+        assert o.ok("tgtadm", "--op", "show", "--mode", "portal") == "Portal: 127.0.0.1:%d,1\n" % o.port
+        assert os.path.exists(o.path("run", "socket.0"))
+        o.ok("tgtadm", "--op", "new", "--mode", "target", "--tid", "1", "-T", "iqn.2001-04.a:b")
+        text = o.ok(*SHOW, "target", "--tid", "1")
+        assert text.startswith("nop_interval=7\nnop_count=4\n"), text
+        o.ok("tgtadm", "--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
+        s = Session(o.addr, "iqn.2001-04.a:b")
+        s.login()
+        s.conn.close()
+        o.ok("tgtadm", "--op", "delete", "--mode", "system")
+        assert p.wait(15) == 0
+        out = o.run(*SHOW, "system")
+        assert out.returncode == 107 and "failed to send request hdr to tgt daemon" in out.stderr, out
+
+
+def test_two_tgtds(settings):
+    """-C N: each has its socket; TGT_IPC_SOCKET moves them all."""
+    with Old(settings) as o:
+        other = free_port()
+        o.tgtd()
+        o.daemon("tgtd", "-D", "-C", "3", "--iscsi", "portal=127.0.0.1:%d,portal=[::1]:%d" % (other, other),
+                 state="state3", ready=("tgtadm", "-C", "3", "--op", "show", "--mode", "system"))
+        assert sorted(os.listdir(o.path("run"))) == ["socket.0", "socket.3"]
+        o.ok("tgtadm", "--control-port", "3", "--op", "new", "--mode", "target", "--tid", "9", "-T",
+             "iqn.2001-04.a:nine")
+        assert o.ok(*SHOW, "target") == ""
+        assert o.ok("tgtadm", "-C", "3", "--op", "show", "--mode", "target").startswith("Target 9: ")
+        assert o.ok("tgtadm", "-C3", "--op", "show", "--mode", "portal").count("Portal: ") == 2
+        assert o.run("tgtadm", "-C", "4", "--op", "show", "--mode", "system").returncode == 107
+
+
+def test_tgtd_refuses(settings):
+    with Old(settings) as o:
+        for args, words in ((("--iser", "port=3261"), "iSER"), (("--iscsi", "portal=nonsense"), "nonsense"),
+                            (("--iscsi", "speed=9"), "speed"), (("--iscsi", "portal"), "portal=VALUE"),
+                            (("--iscsi", "nop_count=x"), "nop_count"), (("-t", "0"), "nr_iothreads"),
+                            (("-C", "x"), "control-port"), (("-d", "loud"), "debug"),
+                            (("extra",), "extra"), (("--foo",), "foo")):
+            out = o.run("tgtd", "-f", *args)
+            assert out.returncode == 1 and words in out.stderr and "--help" in out.stderr, (args, out)
+        out = o.ok("tgtd", "-h")
+        for word in ("--foreground", "--nodaemonize", "--control-port", "--nr_iothreads", "--pid-file",
+                     "--debug", "--iscsi", "--version", "--help"):
+            assert word in out, word
+        assert o.ok("tgtd", "-V").strip() == o.ok("tgtadm", "-V").strip()
+
+
+def test_ietd_arguments(settings):
+    with Old(settings) as o:
+        for args, words in ((("-p", "0"), "port"), (("-a", "nowhere.example"), "nowhere"),
+                            (("-d", "x"), "debug"), (("more",), "more"), (("--foo",), "foo"),
+                            (("-u", "me"), "uid"), (("-g", "us"), "gid")):
+            out = o.run("ietd", "-f", *args)
+            assert out.returncode == 1 and words in out.stderr and "--help" in out.stderr, (args, out)
+        out = o.ok("ietd", "-h")
+        for word in ("--config", "--foreground", "--debug", "--uid", "--gid", "--address", "--port",
+                     "--version", "--help"):
+            assert word in out, word
+        assert o.ok("ietd", "-v").startswith("ietd version ")
+        out = o.run("ietd", "-f", "-c", o.path("none.conf"))
+        assert out.returncode == 1 and "none.conf" in out.stderr, out
