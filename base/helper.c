@@ -32,7 +32,7 @@ static struct {
     unsigned queued, idle, threads, max;
     bool started, stopping;
 } pool = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, /* held for a few loads and stores */
     .work = PTHREAD_COND_INITIALIZER,
     .ended = PTHREAD_COND_INITIALIZER,
     .queue = {&pool.queue, &pool.queue},
@@ -84,8 +84,10 @@ helper_main(void *arg)
         job->state = JOB_IDLE;
         if (lane)
             lane_next(lane);
+        pthread_mutex_unlock(&pool.lock);
         /* from here on the job is its worker's: nothing of it may be touched */
         worker_job_done(job->w, job);
+        pthread_mutex_lock(&pool.lock);
     }
     pool.threads--;
     pthread_cond_signal(&pool.ended);
