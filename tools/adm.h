@@ -16,9 +16,14 @@ void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 
 
 /* The programs; argv[0] is adm_name. Exit status. */
 int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
+int tgt_admin_main(int argc, char **argv);
+int tgt_setup_lun_main(int argc, char **argv);
+int tgtimg_main(int argc, char **argv);
 
 /* -C, --control-port: which daemon, when the path is not given (call.c). 0: the usual one. */
 extern unsigned adm_control_port;
+/* Whether a daemon takes connections there. */
+bool adm_there(const char *socket);
 
 /* Sends req as a line to the daemon and returns its answer (new reference). socket NULL: the
  * default. Does not return on failure: status 107 (ENOTCONN) when no daemon is there. */

@@ -20,18 +20,38 @@
 
 unsigned adm_control_port;
 
+static void
+socket_path(const char *given, struct sockaddr_un *sa)
+{
+    char *place = given && *given ? xstrdup(given) : dirs_admin_socket(adm_control_port);
+
+    if (strlen(place) >= sizeof sa->sun_path)
+        adm_die(EINVAL, "management path too long: %s", place);
+    memcpy(sa->sun_path, place, strlen(place) + 1);
+    free(place);
+}
+
+bool
+adm_there(const char *given)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+    socket_path(given, &sa);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool there = fd >= 0 && connect(fd, (const struct sockaddr *)&sa, sizeof sa) == 0;
+    if (fd >= 0)
+        close(fd);
+    return there;
+}
+
 static int
 dial(const char *given)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct timeval tv = {.tv_sec = ANSWER_S};
-    char *place = given && *given ? xstrdup(given) : dirs_admin_socket(adm_control_port);
     const char *path = sa.sun_path;
 
-    if (strlen(place) >= sizeof sa.sun_path)
-        adm_die(EINVAL, "management path too long: %s", place);
-    memcpy(sa.sun_path, place, strlen(place) + 1);
-    free(place);
+    socket_path(given, &sa);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         adm_die(errno, "can't create a socket, %s", strerror(errno));

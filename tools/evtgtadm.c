@@ -21,6 +21,9 @@ static const struct {
     int (*run)(int argc, char **argv);
 } programs[] = {
     {"tgtadm", tgtadm_main},
+    {"tgt-admin", tgt_admin_main},
+    {"tgt-setup-lun", tgt_setup_lun_main},
+    {"tgtimg", tgtimg_main},
 };
 
 void

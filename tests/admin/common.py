@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import subprocess
 
 from lib.evtgt import Daemon, IQN, Lun, Target
 
@@ -46,3 +47,25 @@ def file(d, name, size=MIB):
     with open(path, "wb") as f:
         f.truncate(size)
     return path
+
+
+def link(adm, directory, name):
+    """evtgtadm by another name."""
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, name)
+    if not os.path.islink(path):
+        with contextlib.suppress(FileExistsError):  # by a call at the same time
+            os.symlink(os.path.abspath(adm), path)
+    return path
+
+
+def program(d, name, *args, check=None, timeout=30, cwd=None, text=""):
+    """Runs evtgtadm by another name, for the daemon `d`. check: the status wanted. text: what it
+    reads. Returns what subprocess.run does."""
+    env = dict(os.environ, EVTGT_SOCKET=d.sock)
+    out = subprocess.run([link(d.set.adm, d.path("bin"), name)] + list(args), capture_output=True,
+                         text=True, timeout=timeout, cwd=cwd, env=env, input=text)
+    if check is not None:
+        assert out.returncode == check, "%s %s: status %d, out %r, err %r" % (
+            name, " ".join(args), out.returncode, out.stdout, out.stderr)
+    return out
