@@ -21,27 +21,70 @@
 #define SECRET_FILE_MAX 4096u /* bytes; its first line counts */
 #define SECRET_ADVISED  12u   /* bytes: 96 bits, RFC 7143 9.2.1 */
 
-/* First word of *s, which moves behind it; NULL: there is none.  A word that starts with a double
- * quote and ends with one is what stands between them, blanks and # too, as tgt-admin has it. */
-static char *
-next_word(const char **s, size_t *at, const char *start)
+struct word {
+    char *p; /* NULL: there is none; else the caller's to wipe and free */
+    size_t at;
+    bool open;    /* begins with a quote that is not closed */
+    bool literal; /* is what it is, even when it begins with @ */
+};
+
+/* The end of a word in double quotes: a quote that has no backslash before it, and a blank or the
+ * end behind it; NULL: not closed. */
+static const char *
+quoted_end(const char *p)
+{
+    for (p++; *p && *p != '"'; p++) {
+        if (*p == '\\' && (p[1] == '"' || p[1] == '\\'))
+            p++;
+    }
+    return *p && (p[1] == '\0' || p[1] == ' ' || p[1] == '\t') ? p : NULL;
+}
+
+/* The first word of *s, which moves behind it.  In double quotes it may have blanks and #; \" and
+ * \\ are a quote and a backslash there, and one that begins with \@ is no file's name. */
+static struct word
+next_word(const char **s, const char *start)
 {
     const char *p = *s + strspn(*s, " \t");
-    size_t n = strcspn(p, " \t");
-    const char *end = *p == '"' ? strchr(p + 1, '"') : NULL;
-    *s = p + n;
-    if (end != NULL && (end[1] == '\0' || end[1] == ' ' || end[1] == '\t')) {
-        *s = end + 1;
+    const char *end = *p == '"' ? quoted_end(p) : NULL;
+    size_t n = strcspn(p, " \t"), k = 0;
+    struct word w = {.open = *p == '"' && !end};
+
+    if (end) {
         p++;
+        w.literal = p[0] == '\\' && p[1] == '@';
+        p += w.literal;
         n = (size_t)(end - p);
     }
-    *at = (size_t)(p - start);
+    *s = end ? end + 1 : p + n;
+    w.at = (size_t)(p - start);
     if (n == 0)
-        return NULL;
-    char *word = xmalloc(n + 1);
-    memcpy(word, p, n);
-    word[n] = 0;
-    return word;
+        return w;
+    w.p = xmalloc(n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (end && p[i] == '\\' && (p[i + 1] == '"' || p[i + 1] == '\\'))
+            i++;
+        w.p[k++] = p[i];
+    }
+    w.p[k] = 0;
+    return w;
+}
+
+void
+account_show(const struct conf_account *a, struct text *out)
+{
+    text_add_word(out, a->user, strlen(a->user));
+    text_add(out, " ");
+    if (out->secrets) {
+        text_add_word(out, (const char *)secret_bytes(a->secret), secret_len(a->secret));
+    } else {
+        text_add(out, "@/secret-left-out");
+        out->left_out = true;
+    }
+    for (unsigned i = 0; i < a->nnames; i++) {
+        text_add(out, " ");
+        text_add_word(out, a->names[i], strlen(a->names[i]));
+    }
 }
 
 /* NULL: the file is fit to hold a secret. */
@@ -108,21 +151,22 @@ conf_secret_file(const char *path, struct secret **out, char *err, size_t errsiz
 /* The secret of a directive, or NULL: complained. Takes over and wipes `word`. */
 static struct secret *
 take_secret(const struct account_ctx *ctx, const struct raw_node *n, const struct conf_pos *pos,
-            char *word)
+            struct word w)
 {
     struct conf_report *r = ctx->r;
     struct secret *s = NULL;
     char err[512];
+    char *word = w.p;
     size_t len = strlen(word);
 
-    if (word[0] == '@' && word[1] == '/') {
+    if (!w.literal && word[0] == '@' && word[1] == '/') {
         if (account_secret_file(ctx->src, word + 1, &s, err, sizeof err) < 0)
             conf_report_add(r, true, pos, "%s: %s", n->name, err);
     } else if (len > SECRET_MAX) {
         conf_report_add(r, true, pos, "%s: a secret holds at most %u bytes", n->name, SECRET_MAX);
     } else {
         s = secret_new(word, len);
-        if (word[0] == '@')
+        if (!w.literal && word[0] == '@')
             conf_report_add(r, false, pos,
                             "%s: this is taken for the secret itself; one in a file is written "
                             "@/PATH, from the root",
@@ -166,11 +210,11 @@ take_names(const struct account_ctx *ctx, const struct raw_node *n, struct conf_
 {
     const struct conf_checks *ck = ctx->ck;
     struct conf_report *r = ctx->r;
-    char err[512] = "", *word;
-    size_t at;
-    while ((word = next_word(&rest, &at, n->value))) {
+    char err[512] = "";
+    for (struct word w; (w = next_word(&rest, n->value)).p;) {
         struct conf_pos pos = n->vpos;
-        pos.col += (unsigned)at;
+        char *word = w.p;
+        pos.col += (unsigned)w.at;
         if (a->outgoing)
             conf_report_add(r, true, &pos,
                             "%s wants a name and a secret; only an incominguser can be limited to "
@@ -214,23 +258,22 @@ conf_account_add(const struct account_ctx *ctx, struct conf_accounts *list, bool
     struct conf_account a = {.pos = n->pos, .outgoing = outgoing};
     const char *rest = n->value;
     struct conf_pos pos = n->vpos;
-    size_t at, first;
+    struct word user = next_word(&rest, n->value), w = next_word(&rest, n->value);
 
-    a.user = next_word(&rest, &first, n->value);
-    char *word = next_word(&rest, &at, n->value);
-    pos.col += (unsigned)at;
-    if (!word) {
+    a.user = user.p;
+    pos.col += (unsigned)w.at;
+    if (!user.p || !w.p) {
         conf_report_add(r, true, &n->vpos, "%s wants a name and a secret", n->name);
-    } else if (a.user[0] == '"' || word[0] == '"') {
-        conf_report_add(r, true, a.user[0] == '"' ? &n->vpos : &pos, "%s: a quote is not closed",
-                        n->name);
-        secret_free_text(word);
+        secret_free_text(w.p);
+    } else if (user.open || w.open) {
+        conf_report_add(r, true, user.open ? &n->vpos : &pos, "%s: a quote is not closed", n->name);
+        secret_free_text(w.p);
     } else if (strlen(a.user) > NAME_MAX_BYTES) {
         conf_report_add(r, true, &n->vpos, "%s: a name holds at most %u bytes", n->name,
                         NAME_MAX_BYTES);
-        secret_free_text(word);
+        secret_free_text(w.p);
     } else {
-        a.secret = take_secret(ctx, n, &pos, word);
+        a.secret = take_secret(ctx, n, &pos, w);
         take_names(ctx, n, &a, rest);
     }
     secret_wipe(n->value, strlen(n->value));

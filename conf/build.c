@@ -97,7 +97,8 @@ row_ok(struct builder *b, const struct raw_node *first, const struct raw_node *n
         complain_twice(b, n, &twin->pos);
         return false;
     }
-    if (!*n->value) {
+    /* only what stores nothing may be without a path, which is said by "" */
+    if (!*n->value && !(n->quoted && strcmp(d->name, "backing-store") == 0)) {
         conf_report_add(b->r, true, &n->vpos, "%s wants a value", n->name);
         return false;
     }
@@ -110,7 +111,7 @@ run_setter(struct builder *b, void *obj, const struct raw_node *n, const struct 
     char err[512] = "", warn[512] = "";
     struct setter_out out = {err, sizeof err, warn, sizeof warn};
 
-    if (d->set(obj, d, n->value, &out) < 0) {
+    if (d->type->set(obj, d, n->value, &out) < 0) {
         conf_report_add(b->r, true, &n->vpos, "%s", err);
         return false;
     }
@@ -379,7 +380,7 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
         return; /* done apart: the order of these does not matter */
     else if (!row_ok(b, first, n, d, false))
         return;
-    else if (d->set)
+    else if (d->type && d->type->set)
         run_setter(b, t, n, d);
     else if (is_bind(n))
         target_bind(b, t, n);
@@ -447,16 +448,12 @@ static void
 build_target(struct builder *b, const struct raw_node *n)
 {
     struct conf *c = b->c;
-    struct conf_target t = {.pos = n->pos,
-                            .given = n->value,
-                            .nop_interval_s = CONF_UNSET,
-                            .nop_count = CONF_UNSET,
-                            .max_cmds = CONF_UNSET,
-                            .ids = CONF_UNSET,
-                            .chap_algs = CONF_UNSET,
-                            .chap_sha1_7 = CONF_UNSET};
+    struct conf_target t;
     char err[512] = "";
 
+    conf_target_init(&t);
+    t.pos = n->pos;
+    t.given = n->value;
     if (!n->is_block) {
         conf_report_add(b->r, true, &n->pos, "a target is a block: <target NAME> ... </target>");
         return;
@@ -578,7 +575,7 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
     } else if (!row_ok(b, first, n, d,
                        strcmp(n->name, "target") == 0 || strcmp(n->name, "portal") == 0)) {
         return;
-    } else if (d->set) {
+    } else if (d->type && d->type->set) {
         run_setter(b, b->c, n, d);
     } else if (account_directive(b, &b->c->accounts, n)) {
         return;

@@ -76,23 +76,36 @@ conf_new(void)
 }
 
 void
+conf_target_init(struct conf_target *t)
+{
+    memset(t, 0, sizeof *t);
+    t->nop_interval_s = t->nop_count = t->max_cmds = CONF_UNSET;
+    t->ids = t->chap_algs = t->chap_sha1_7 = CONF_UNSET;
+}
+
+void
+conf_target_fini(struct conf_target *t)
+{
+    for (unsigned k = 0; k < t->nluns; k++)
+        conf_lun_fini(&t->luns[k]);
+    free(t->luns);
+    free(t->keys);
+    free(t->addrs);
+    free(t->locals);
+    free(t->redirects);
+    free(t->names);
+    conf_accounts_fini(&t->accounts);
+    free(t->binds);
+    memset(t, 0, sizeof *t);
+}
+
+void
 conf_free(struct conf *c)
 {
     if (!c)
         return;
-    for (unsigned i = 0; i < c->ntargets; i++) {
-        struct conf_target *t = &c->targets[i];
-        for (unsigned k = 0; k < t->nluns; k++)
-            conf_lun_fini(&t->luns[k]);
-        free(t->luns);
-        free(t->keys);
-        free(t->addrs);
-        free(t->locals);
-        free(t->redirects);
-        free(t->names);
-        conf_accounts_fini(&t->accounts);
-        free(t->binds);
-    }
+    for (unsigned i = 0; i < c->ntargets; i++)
+        conf_target_fini(&c->targets[i]);
     free(c->targets);
     free(c->portals);
     conf_accounts_fini(&c->accounts);

@@ -197,6 +197,46 @@ struct conf *conf_parse(const char *name, const char *text, size_t len,
 /* An empty configuration. */
 struct conf *conf_new(void);
 void conf_free(struct conf *c);
+/* A target with nothing set; what it owns, but for the texts of conf_kv and alias. */
+void conf_target_init(struct conf_target *t);
+void conf_target_fini(struct conf_target *t);
+const struct conf_target *conf_find_target(const struct conf *c, const char *name);
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* Without it each secret is written as the file @/secret-left-out: such a text says what is missing
+ * and is refused when it is read, so that no target is opened by it. */
+#define CONF_WRITE_SECRETS 1u
+/* Canonical text: reading it gives a conf that is the same. What has its default value is not
+ * written; numbers of targets and logical units are. secret_free_text. */
+char *conf_write(const struct conf *c, unsigned flags);
+char *conf_write_globals(const struct conf *c, unsigned flags); /* without the targets */
+char *conf_write_target(const struct conf_target *t, unsigned flags);
+/* Whether a text can be a directive's value in a file. Reading gives no other; who takes values
+ * from elsewhere and has them written refuses those. */
+bool conf_can_write(const char *value);
+
+/* --- comparing ------------------------------------------------------------------------------- */
+
+enum conf_how { CONF_CHANGED, CONF_ADDED, CONF_REMOVED };
+
+/* One thing that differs. */
+struct conf_difference {
+    const char *directive; /* its name; "backing-store": the LUN as such, or its path */
+    const char *of;        /* the target's name, the portal; NULL: the daemon */
+    int lun;               /* -1: of the target itself */
+    enum conf_how how;     /* ADDED, REMOVED: LUNs, portals, operational keys */
+};
+typedef void conf_diff_fn(void *arg, const struct conf_difference *d);
+/* How many things differ, each told to fn (or NULL). Names and positions are not compared. Of a
+ * target: its settings, then the LUNs in the order of their numbers. */
+unsigned conf_target_diff(const struct conf_target *a, const struct conf_target *b,
+                          conf_diff_fn *fn, void *arg);
+unsigned conf_globals_diff(const struct conf *a, const struct conf *b, conf_diff_fn *fn, void *arg);
+unsigned conf_lun_diff(const struct conf_lun *a, const struct conf_lun *b, conf_diff_fn *fn,
+                       void *arg);
+/* The same settings and targets, whatever the targets' order. */
+bool conf_same(const struct conf *a, const struct conf *b);
 
 /* --- LUN settings on their own, as the admin socket changes them ----------------------------- */
 

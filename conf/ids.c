@@ -159,6 +159,10 @@ conf_lun_ids(struct conf_lun *l, enum conf_ids ids, unsigned tid, const char *ta
 {
     bool own = l->naa_len || l->eui_len || l->designators_len;
 
+    /* all is said already, as where the settings were written down after this */
+    if (l->designators_len && *l->scsi_id && *l->scsi_sn && l->scsi_sn_width && *l->vendor_id &&
+        *l->product_id && *l->product_rev)
+        return 0;
     if (ids == IDS_TGT)
         return tgt_ids(l, tid, own, err, errsize);
     if (ids == IDS_IET)

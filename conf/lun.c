@@ -88,8 +88,8 @@ conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value,
     /* another id while it lives: what another target reported is no longer said beside it */
     if (live && (strcmp(name, "scsi_id") == 0 || strcmp(name, "naa") == 0 || !strcmp(name, "eui")))
         l->designators_len = 0;
-    if (d->set)
-        return d->set(l, d, value, &out);
+    if (d->type && d->type->set)
+        return d->type->set(l, d, value, &out);
     if (strcmp(name, "params") == 0)
         return set_params(l, true, value, &out);
     return -ENOENT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Private to conf/: where texts come from (source.c, bundle.c), the raw tree (raw.c: lines and
- * blocks, no meaning), the table of directives (table.c: names and simple values), the build
+ * blocks, no meaning), the table of directives (table.c; types.c, types_lun.c: values), the build
  * (build.c: raw tree -> struct conf) and what must be unique over all targets (compare.c).
  */
 #ifndef CONF_PRIV_H
@@ -27,6 +27,7 @@ struct raw_node {
     char *name, *value; /* value "" when there was none */
     struct conf_pos pos, vpos;
     bool is_block;
+    bool quoted; /* the value stood in quotes */
 };
 
 struct conf_raw {
@@ -39,6 +40,7 @@ char *source_grow(char *p, size_t used, size_t size);
 void source_wipe_free(char *p, size_t n); /* NULL: nothing */
 
 /* raw.c */
+#define RAW_VALUE_MAX 32000u /* bytes; written with a backslash before each it fits a line */
 struct conf_raw *raw_read(const struct conf_source *src, const char *path, enum conf_syntax syntax,
                           struct conf_report *r);
 /* From memory; `include` is refused. */
@@ -62,18 +64,56 @@ struct setter_out {
     size_t warnsize;
 };
 
+/* Text that grows; it may hold secrets, so what is given back is wiped. */
+struct text {
+    char *p; /* NUL-terminated; NULL: empty */
+    size_t n, cap;
+    bool secrets;  /* wanted; else a mark stands in place of each */
+    bool left_out; /* there is such a mark */
+};
+void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_reset(struct text *t); /* to empty; the flag `secrets` stays */
+void text_fini(struct text *t);
+/* One word of several in a value, in quotes where it must be (account.c reads it). */
+void text_add_word(struct text *t, const char *word, size_t len);
+
+struct directive;
+
+/* What a value is. Reading what show wrote gives the same field. */
+struct conf_type {
+    /* 0 or -EINVAL with out->err filled. NULL: build.c handles it by name. */
+    int (*set)(void *obj, const struct directive *d, const char *value, struct setter_out *out);
+    /* The i-th value (only 0 unless the directive may be given more than once) into `out`, which is
+     * empty; false: there is none. NULL: never written. */
+    bool (*show)(const void *obj, const struct directive *d, unsigned i, struct text *out);
+    const char *const *words; /* those that may stand, NULL after the last */
+};
+extern const struct conf_type type_uint, type_bool, type_bool_alias, type_text, type_inquiry,
+    type_ref, type_state_dir, type_placement, type_ids, type_discovery_filter, type_state,
+    type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned, type_dscp,
+    type_advertise, type_initiator_address, type_initiator_name, type_local_address,
+    type_isns_server, type_redirect, type_bind_portal, type_bind_group, type_incoming,
+    type_outgoing;
+/* types_lun.c */
+extern const struct conf_type type_device_type, type_bs_type, type_bsoflags, type_layer,
+    type_block_size, type_rotation, type_size, type_naa, type_eui, type_designator,
+    type_sense_format, type_lun;
+
 struct directive {
     const char *name;
     unsigned scopes;
-    /* Simple values: 0 or -EINVAL with out->err filled. NULL: build.c handles it by name, or
-     * `refuse` says why it is not accepted. */
-    int (*set)(void *obj, const struct directive *d, const char *value, struct setter_out *out);
+    const struct conf_type
+        *type;         /* NULL: handled by name, or `refuse` says why it is not accepted */
     size_t off;        /* of the field in struct conf, conf_target, conf_lun or conf_portal */
     uint64_t min, max; /* numbers; string setters: max bytes */
     bool many;         /* may be given more than once */
     const char *refuse;
 };
 const struct directive *table_find(const char *name, unsigned scopes);
+/* The i-th row of the whole table, or NULL. */
+const struct directive *table_row(unsigned i);
+/* Shown of an object of this scope; what a target may say for its LUNs is the LUNs'. */
+bool table_shown(const struct directive *d, enum conf_scope scope);
 const struct directive *table_find_any(const char *name);
 /* Text that tells what may stand here: a near name, or the list. */
 void table_suggest(const char *name, unsigned scopes, char *out, size_t size);
@@ -93,6 +133,8 @@ struct account_ctx {
 };
 void conf_account_add(const struct account_ctx *ctx, struct conf_accounts *list, bool outgoing,
                       const struct raw_node *n);
+/* Its value in a directive. */
+void account_show(const struct conf_account *a, struct text *out);
 /* As conf_secret_file, of a source. */
 int account_secret_file(const struct conf_source *src, const char *path, struct secret **out,
                         char *err, size_t errsize);

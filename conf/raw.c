@@ -172,13 +172,26 @@ cut_comment(struct input *in)
     }
 }
 
-/* Takes one layer of quotes off; inside double quotes \" is a quote. */
-static char *
-unquote(const char *s, size_t n, size_t *skip)
+/* Whether the value is one text in quotes; `"a b" "c d"` are two. */
+static bool
+is_quoted(const char *s, size_t n)
 {
-    *skip = 0;
-    if (n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n - 1] == s[0]) {
-        *skip = 1;
+    if (n < 2 || (s[0] != '"' && s[0] != '\'') || s[n - 1] != s[0])
+        return false;
+    for (size_t i = 1; i + 1 < n; i++) {
+        if (s[i] == '\\' && s[i + 1] == '"')
+            i++;
+        else if (s[i] == s[0] && is_blank(s[i + 1]))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the quotes off; \" is a quote. */
+static char *
+unquote(const char *s, size_t n, bool quoted)
+{
+    if (quoted) {
         s++;
         n -= 2;
     }
@@ -199,7 +212,7 @@ node_new(struct input *in, size_t from, size_t to)
 {
     struct raw_node *n = xcalloc(1, sizeof *n);
     const char *b = in->buf;
-    size_t e = from, v, skip;
+    size_t e = from, v;
 
     while (e < to && !is_blank(b[e]) && b[e] != '=')
         e++;
@@ -219,8 +232,9 @@ node_new(struct input *in, size_t from, size_t to)
     n->name = xmalloc(e - from + 1);
     memcpy(n->name, b + from, e - from);
     n->name[e - from] = 0;
-    n->value = unquote(b + v, end - v, &skip);
-    n->vpos = at(in, v + skip);
+    n->quoted = is_quoted(b + v, end - v);
+    n->value = unquote(b + v, end - v, n->quoted);
+    n->vpos = at(in, v + n->quoted);
     return n;
 }
 
@@ -350,7 +364,11 @@ one_line(struct input *in)
         if (!*n->name) {
             conf_report_add(p->r, true, &n->pos, "a directive without a name");
             node_free(n);
-        } else if (strncmp(n->value, "<<", 2) == 0) {
+        } else if (strlen(n->value) > RAW_VALUE_MAX) {
+            conf_report_add(p->r, true, &n->vpos, "the value is longer than %u bytes",
+                            RAW_VALUE_MAX);
+            node_free(n);
+        } else if (!n->quoted && strncmp(n->value, "<<", 2) == 0) {
             conf_report_add(p->r, true, &n->vpos,
                             "values over several lines (<<) are not understood; "
                             "end a line with \\ to continue it");
