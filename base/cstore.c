@@ -154,6 +154,95 @@ cstore_open_dir(const char *dir)
     return cs;
 }
 
+/* --- giving it to another user --------------------------------------------------------------- */
+
+static bool
+is_ours(const char *name)
+{
+    return strcmp(name, "lock") == 0 || strncmp(name, "r.", 2) == 0 || strncmp(name, "t.", 2) == 0;
+}
+
+/* Does fn with each name; its first result that is not 0. */
+static int
+each_name(const struct cstore *cs, int (*fn)(const struct cstore *cs, const char *name, void *arg),
+          void *arg)
+{
+    int fd = openat(cs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    int res = d ? 0 : -errno;
+    if (!d && fd >= 0)
+        close(fd);
+    for (struct dirent *e; d && res == 0 && (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            res = fn(cs, e->d_name, arg);
+    }
+    if (d)
+        closedir(d);
+    return res;
+}
+
+struct give {
+    uid_t uid, was;
+    gid_t gid;
+    char *err;
+    size_t errsize;
+};
+
+static int
+check_name(const struct cstore *cs, const char *name, void *arg)
+{
+    const struct give *g = arg;
+    (void)cs;
+    if (is_ours(name))
+        return 0;
+    (void)snprintf(g->err, g->errsize,
+                   "it holds other things (%.100s) and is not given to another user; choose an "
+                   "empty directory, or chown it",
+                   name);
+    return -EPERM;
+}
+
+/* A name in a directory of another user may be a link to anything: only a plain file with this
+ * one name, that belongs to root or to whose directory it was. */
+static int
+give_file(const struct cstore *cs, const char *name, void *arg)
+{
+    const struct give *g = arg;
+    struct stat st;
+    if (!is_ours(name))
+        return 0;
+    int fd = openat(cs->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ELOOP ? 0 : -errno;
+    int err = 0;
+    if (fstat(fd, &st) < 0)
+        err = -errno;
+    else if (S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid != g->uid &&
+             (st.st_uid == 0 || st.st_uid == g->was) && fchown(fd, g->uid, g->gid) < 0)
+        err = -errno;
+    close(fd);
+    return err;
+}
+
+int
+cstore_give(struct cstore *cs, uid_t uid, gid_t gid, char *err, size_t errsize)
+{
+    struct stat st;
+    *err = '\0';
+    if (fstat(cs->dirfd, &st) < 0)
+        return -errno;
+    struct give g = {.uid = uid, .gid = gid, .was = st.st_uid, .err = err, .errsize = errsize};
+    /* a directory that is the user's may hold what it wants */
+    int rc = st.st_uid == uid ? 0 : each_name(cs, check_name, &g);
+    if (rc == 0 && st.st_uid != uid && fchown(cs->dirfd, uid, gid) < 0)
+        rc = -errno;
+    if (rc == 0)
+        rc = each_name(cs, give_file, &g);
+    if (rc < 0 && !*err)
+        (void)snprintf(err, errsize, "%s", strerror(-rc));
+    return rc;
+}
+
 /* --- one record ------------------------------------------------------------------------------ */
 
 /* Reads up to len bytes; fewer only at the end of the file. Bytes or -errno. */

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct cstore;
 struct worker;
@@ -22,6 +23,11 @@ struct worker;
 /* NULL with errno (EBUSY: another daemon has it). The directory is made when only its last
  * component is missing. Blocking: main before its loop, or tools. */
 struct cstore *cstore_open_dir(const char *dir);
+/* Root's start gives the directory and its records to the user that the daemon becomes: when it is
+ * empty or holds nothing but records, and belongs to root, or to whom it was given before. Symbolic
+ * links are not followed, other kinds of files and what has other names elsewhere stay untouched.
+ * 0, or -errno and why not. */
+int cstore_give(struct cstore *cs, uid_t uid, gid_t gid, char *err, size_t errsize);
 /* What was queued and not yet written is written first. After helper_pool_stop. */
 void cstore_close(struct cstore *cs);
 

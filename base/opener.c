@@ -5,6 +5,8 @@
  * so callers on several threads need no lock and a slow one holds up nobody.  An open is done by
  * a child of the opener, because open(2) may hang for ever.  The opener ends when the daemon's
  * end of the socket is closed, and its children with it.
+ *
+ * What the daemon sends is not believed: opener_permit.c has what may be done.
  */
 #include "config.h"
 
@@ -13,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,22 +22,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/list.h"
-#include "base/log.h"
+#include "base/opener_priv.h"
 #include "base/pool.h"
+#include "base/privs.h"
 #include "base/secret.h"
 
 #define MAX_CHILDREN 256
 
-enum req_op { REQ_PERMIT, REQ_REVOKE, REQ_OPEN, REQ_LISTEN };
+enum req_op { REQ_PERMIT, REQ_REVOKE, REQ_SEAL, REQ_OPEN, REQ_LISTEN, REQ_CALL };
 
 struct request {
     enum req_op op;
-    int flags;
+    int flags;  /* of open, of listen, of the permit; or the service */
+    size_t len; /* bytes of path that are a service's argument */
     mode_t mode;
     int backlog;
     socklen_t addrlen;
@@ -44,9 +47,9 @@ struct request {
     char path[PATH_MAX];
 };
 
-struct permit {
-    struct list link;
-    char *path;
+struct service {
+    opener_fn fn;
+    bool at_once;
 };
 
 static int daemon_sock = -1; /* the daemon's end; -1: no opener */
@@ -55,29 +58,35 @@ static pid_t opener_pid;
  * whatever gets the number of a socket that was closed meanwhile. */
 static pthread_mutex_t sock_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool in_process = true; /* until opener_start; not again after opener_stop */
-static struct list permits = {&permits, &permits}; /* in the opener after the fork */
+static struct service services[OPENER_SERVICES]; /* these: fixed before the fork */
+static void (*at_end)(void);
+static bool guarded;
+static int voucher = -1;    /* main's, for what it asks next */
+static int child_sock = -1; /* of a child of the opener: where it asks for permits */
 
 /* --- descriptors over sockets ---------------------------------------------------------------- */
 
-/* Sends the bytes, and fd unless it is negative. 0 or -errno. */
+#define FDS_MAX 2u /* where the answer goes, and who vouches for the request */
+
+/* Sends the bytes and n descriptors. 0 or -errno. */
 static int
-send_fd(int sock, const void *p, size_t len, int fd)
+send_fds(int sock, const void *p, size_t len, const int *fds, unsigned n_fds)
 {
     union {
-        char buf[CMSG_SPACE(sizeof(int))];
+        char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
         struct cmsghdr align;
     } u;
     struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = len};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (n_fds > 0) {
         memset(&u, 0, sizeof u);
         m.msg_control = u.buf;
-        m.msg_controllen = sizeof u.buf;
+        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
     }
     ssize_t n;
     do {
@@ -88,19 +97,20 @@ send_fd(int sock, const void *p, size_t len, int fd)
     return (size_t)n == len ? 0 : -EIO;
 }
 
-/* Bytes received (0: the other end is closed) or -errno; *fd is a descriptor or -1. */
+/* Bytes received (0: the other end is closed) or -errno; fds are descriptors or -1. */
 static ssize_t
-recv_fd(int sock, void *p, size_t len, int *fd)
+recv_fds(int sock, void *p, size_t len, int fds[FDS_MAX])
 {
     union {
-        char buf[CMSG_SPACE(sizeof(int))];
+        char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
         struct cmsghdr align;
     } u;
     struct iovec iov = {.iov_base = p, .iov_len = len};
     struct msghdr m = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = u.buf, .msg_controllen = sizeof u.buf};
     ssize_t n;
-    *fd = -1;
+    for (unsigned i = 0; i < FDS_MAX; i++)
+        fds[i] = -1;
     do {
         n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
@@ -108,114 +118,35 @@ recv_fd(int sock, void *p, size_t len, int *fd)
         return -errno;
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(c), sizeof *fd);
+        c->cmsg_len <= CMSG_LEN(FDS_MAX * sizeof(int)))
+        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
     return n;
-}
-
-/* --- what is done, in the child or (without an opener) here ---------------------------------- */
-
-static int
-do_open(const char *path, int flags, mode_t mode)
-{
-    int fd;
-    do {
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
-    } while (fd < 0 && errno == EINTR);
-    return fd < 0 ? -errno : fd;
-}
-
-/* Of Linux 4.15, not yet in every C library's headers. */
-#ifndef IPV6_FREEBIND
-#define IPV6_FREEBIND 78
-#endif
-
-static int
-do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsigned flags)
-{
-    int one = 1;
-    if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-        return -EAFNOSUPPORT;
-    int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-    if (fd < 0)
-        return -errno;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-        (addr->sa_family == AF_INET6 &&
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) < 0) ||
-        ((flags & OPENER_FREEBIND) &&
-         (addr->sa_family == AF_INET6
-              ? setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof one)
-              : setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof one)) < 0) ||
-        bind(fd, addr, addrlen) < 0 || listen(fd, backlog) < 0) {
-        int err = -errno;
-        close(fd);
-        return err;
-    }
-    return fd;
-}
-
-/* --- the list of what is permitted ----------------------------------------------------------- */
-
-static struct permit *
-permit_find(const char *path)
-{
-    list_each(it, &permits) {
-        struct permit *p = container_of(it, struct permit, link);
-        if (strcmp(p->path, path) == 0)
-            return p;
-    }
-    return NULL;
-}
-
-static int
-permit_add(const char *path)
-{
-    if (path[0] == '\0')
-        return -EINVAL;
-    if (permit_find(path))
-        return 0;
-    struct permit *p = xcalloc(1, sizeof *p);
-    p->path = xstrdup(path);
-    list_add_tail(&permits, &p->link);
-    return 0;
-}
-
-static int
-permit_del(const char *path)
-{
-    struct permit *p = permit_find(path);
-    if (!p)
-        return -ENOENT;
-    list_del(&p->link);
-    free(p->path);
-    free(p);
-    return 0;
-}
-
-/* Open flags to add (0, or O_NOFOLLOW for a child of a permitted directory), or -EPERM. */
-static int
-permit_check(const char *path)
-{
-    if (permit_find(path))
-        return 0;
-    const char *name = strrchr(path, '/');
-    if (!name || name[1] == '\0' || strcmp(name, "/.") == 0 || strcmp(name, "/..") == 0)
-        return -EPERM;
-    size_t dirlen = (size_t)(name - path) + 1;
-    list_each(it, &permits) {
-        const struct permit *p = container_of(it, struct permit, link);
-        if (strlen(p->path) == dirlen && memcmp(p->path, path, dirlen) == 0)
-            return O_NOFOLLOW; /* who may write there must not choose what root opens */
-    }
-    return -EPERM;
 }
 
 /* --- the opener's process -------------------------------------------------------------------- */
 
+/* res: a descriptor, which stays open here, 0, or -errno. */
 static void
-answer(int sock, int err)
+answer(int sock, int res)
 {
-    send_fd(sock, &err, sizeof err, -1);
+    int err = res < 0 ? res : 0;
+    send_fds(sock, &err, sizeof err, &res, res > 0 ? 1 : 0);
+}
+
+static int
+do_request(const struct request *rq, int extra)
+{
+    switch (rq->op) {
+    case REQ_OPEN:
+        return opener_do_open(rq->path, rq->flags | extra, rq->mode, guarded);
+    case REQ_LISTEN:
+        return opener_do_listen((const struct sockaddr *)&rq->addr, rq->addrlen, rq->backlog,
+                                (unsigned)rq->flags);
+    case REQ_CALL:
+        return services[rq->flags].fn(rq->path, rq->len);
+    default:
+        return -EINVAL;
+    }
 }
 
 static _Noreturn void
@@ -224,16 +155,7 @@ child_main(pid_t opener, int sock, const struct request *rq, int extra)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != opener)
         _exit(1);
-    int res = rq->op == REQ_OPEN
-                  ? do_open(rq->path, rq->flags | extra, rq->mode)
-                  : do_listen((const struct sockaddr *)&rq->addr, rq->addrlen, rq->backlog,
-                              (unsigned)rq->flags);
-    if (res >= 0) {
-        int none = 0;
-        send_fd(sock, &none, sizeof none, res);
-    } else {
-        answer(sock, res);
-    }
+    answer(sock, do_request(rq, extra));
     _exit(0);
 }
 
@@ -245,28 +167,13 @@ reap_children(unsigned n)
     return n;
 }
 
-/* Does one request; the number of children afterwards. */
+/* The descriptors of the opener's process. main: requests of the daemon; own: requests of
+ * children, which may permit; ask: the other end of that, for them. */
+enum { FD_MAIN = 3, FD_OWN, FD_ASK, FD_REST };
+
 static unsigned
-serve_one(int main_sock, int sock, const struct request *rq, unsigned children)
+serve_by_child(int sock, const struct request *rq, int extra, unsigned children)
 {
-    int extra = 0;
-    switch (rq->op) {
-    case REQ_PERMIT:
-        answer(sock, permit_add(rq->path));
-        return children;
-    case REQ_REVOKE:
-        answer(sock, permit_del(rq->path));
-        return children;
-    case REQ_OPEN:
-        extra = permit_check(rq->path);
-        break;
-    case REQ_LISTEN:
-        break;
-    }
-    if (extra < 0) {
-        answer(sock, extra);
-        return children;
-    }
     if (children >= MAX_CHILDREN) {
         answer(sock, -EAGAIN);
         return children;
@@ -278,17 +185,107 @@ serve_one(int main_sock, int sock, const struct request *rq, unsigned children)
         return children;
     }
     if (pid == 0) {
-        close(main_sock);
+        close(FD_MAIN);
+        close(FD_OWN);
+        child_sock = FD_ASK;
         child_main(self, sock, rq, extra);
     }
     return children + 1;
+}
+
+static void
+serve_at_once(int sock, const struct request *rq)
+{
+    int res = services[rq->flags].fn(rq->path, rq->len);
+    answer(sock, res);
+    if (res > 0)
+        close(res);
+}
+
+/* Does one request; the number of children afterwards. */
+static unsigned
+serve_one(int sock, const struct request *rq, bool vouched, unsigned children)
+{
+    int extra = 0;
+    switch (rq->op) {
+    case REQ_PERMIT:
+        answer(sock, permit_add(rq->path, (unsigned)rq->flags, vouched || !guarded));
+        return children;
+    case REQ_REVOKE:
+        answer(sock, permit_del(rq->path));
+        return children;
+    case REQ_SEAL:
+        permit_seal();
+        answer(sock, 0);
+        return children;
+    case REQ_OPEN:
+        extra = permit_check_open(rq->path, rq->flags);
+        break;
+    case REQ_LISTEN:
+        if (guarded)
+            extra = permit_check_listen((const struct sockaddr *)&rq->addr, rq->addrlen);
+        break;
+    case REQ_CALL:
+        if (rq->flags < 0 || rq->flags >= OPENER_SERVICES || !services[rq->flags].fn) {
+            extra = -EINVAL;
+        } else if (services[rq->flags].at_once) {
+            serve_at_once(sock, rq);
+            return children;
+        }
+        break;
+    default:
+        extra = -EINVAL;
+    }
+    if (extra < 0) {
+        answer(sock, extra);
+        return children;
+    }
+    return serve_by_child(sock, rq, extra, children);
+}
+
+/* Reads and does a request of the daemon, or of a child. False: there will be no more. */
+static bool
+serve(int sock, bool is_own, unsigned *children)
+{
+    static struct request rq;
+    int fds[FDS_MAX];
+    ssize_t n = recv_fds(sock, &rq, sizeof rq, fds);
+    if (n <= 0)
+        return false;
+    if (fds[0] >= 0) {
+        if ((size_t)n == sizeof rq && memchr(rq.path, '\0', sizeof rq.path) &&
+            rq.len < sizeof rq.path && rq.addrlen <= sizeof rq.addr &&
+            (!is_own || rq.op == REQ_PERMIT))
+            *children = serve_one(fds[0], &rq, is_own || permit_is_trusted(fds[1]), *children);
+        else
+            answer(fds[0], -EINVAL);
+    }
+    for (unsigned i = 0; i < FDS_MAX; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    return true;
+}
+
+/* Its descriptors at the places where children look for them. */
+static void
+arrange_fds(int sock)
+{
+    int own[2];
+    int keep = fcntl(sock, F_DUPFD_CLOEXEC, FD_REST);
+    if (keep < 0 || dup3(keep, FD_MAIN, O_CLOEXEC) < 0)
+        _exit(1);
+    close_range(FD_OWN, ~0u, 0);
+    /* the lowest numbers that are free, one after the other */
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0 || own[0] != FD_OWN ||
+        own[1] != FD_ASK)
+        _exit(1);
 }
 
 static _Noreturn void
 opener_main(int sock)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2};
-    static struct request rq;
     unsigned children = 0;
     secret_forget_all(); /* the configuration's: not needed here */
     prctl(PR_SET_NAME, "evtgt-opener");
@@ -299,30 +296,43 @@ opener_main(int sock)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (sock != 3)
-        dup3(sock, 3, O_CLOEXEC);
-    close_range(4, ~0u, 0);
-    sock = 3;
+    umask(077);
+    arrange_fds(sock);
+    if (guarded)
+        privs_keep_opener();
     for (;;) {
-        int reply;
-        struct pollfd pfd = {.fd = sock, .events = POLLIN};
+        struct pollfd pfd[] = {{.fd = FD_MAIN, .events = POLLIN}, {.fd = FD_OWN, .events = POLLIN}};
         /* children are reaped once a second while there are any */
-        int ready = poll(&pfd, 1, children > 0 ? 1000 : -1);
+        int ready = poll(pfd, 2, children > 0 ? 1000 : -1);
         children = reap_children(children);
         if (ready <= 0)
             continue;
-        ssize_t n = recv_fd(sock, &rq, sizeof rq, &reply);
-        if (n <= 0)
-            _exit(0);
-        if (reply < 0)
-            continue;
-        if ((size_t)n == sizeof rq && memchr(rq.path, '\0', sizeof rq.path) &&
-            rq.addrlen <= sizeof rq.addr)
-            children = serve_one(sock, reply, &rq, children);
-        else
-            answer(reply, -EINVAL);
-        close(reply);
+        if (pfd[1].revents)
+            (void)serve(FD_OWN, true, &children);
+        if (pfd[0].revents && !serve(FD_MAIN, false, &children))
+            break;
     }
+    if (at_end)
+        at_end();
+    _exit(0);
+}
+
+void
+opener_guard(void)
+{
+    guarded = true;
+}
+
+void
+opener_serve(enum opener_service service, opener_fn fn, bool at_once)
+{
+    services[service] = (struct service){fn, at_once};
+}
+
+void
+opener_at_end(void (*fn)(void))
+{
+    at_end = fn;
 }
 
 int
@@ -374,46 +384,51 @@ opener_stop(void)
 static int
 ask(const struct request *rq)
 {
-    int sv[2], err = -EIO, fd;
+    int sv[2], fds[FDS_MAX], err = -EIO;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return -errno;
+    int give[FDS_MAX] = {sv[1], voucher};
+    unsigned n_give = rq->op == REQ_PERMIT && voucher >= 0 ? 2 : 1;
     pthread_mutex_lock(&sock_lock);
-    int sent = daemon_sock >= 0 ? send_fd(daemon_sock, rq, sizeof *rq, sv[1]) : -EPIPE;
+    int to = child_sock >= 0 ? child_sock : daemon_sock;
+    int sent = to >= 0 ? send_fds(to, rq, sizeof *rq, give, n_give) : -EPIPE;
     pthread_mutex_unlock(&sock_lock);
     close(sv[1]);
     if (sent < 0) {
         close(sv[0]);
         return sent == -EPIPE || sent == -ECONNRESET ? -EIO : sent;
     }
-    ssize_t n = recv_fd(sv[0], &err, sizeof err, &fd);
+    ssize_t n = recv_fds(sv[0], &err, sizeof err, fds);
     close(sv[0]);
     if (n != (ssize_t)sizeof err)
         err = n < 0 ? (int)n : -EIO; /* the opener or its child is gone */
     if (err < 0) {
-        if (fd >= 0)
-            close(fd);
+        if (fds[0] >= 0)
+            close(fds[0]);
         return err;
     }
-    return fd >= 0 ? fd : 0;
+    return fds[0] >= 0 ? fds[0] : 0;
 }
 
 static struct request *
-request_new(enum req_op op, const char *path)
+request_new(enum req_op op, const void *arg, size_t len)
 {
     struct request *rq = xcalloc(1, sizeof *rq); /* zeroed: all of it is sent */
     rq->op = op;
-    memcpy(rq->path, path, strlen(path) + 1);
+    rq->len = len;
+    memcpy(rq->path, arg, len);
     return rq;
 }
 
 static int
-ask_path(enum req_op op, const char *path)
+ask_path(enum req_op op, const char *path, unsigned flags)
 {
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
     if (atomic_load(&in_process)) /* kept for an opener that is started later */
-        return op == REQ_PERMIT ? permit_add(path) : permit_del(path);
-    struct request *rq = request_new(op, path);
+        return op == REQ_PERMIT ? permit_add(path, flags, true) : permit_del(path);
+    struct request *rq = request_new(op, path, strlen(path));
+    rq->flags = (int)flags;
     int res = ask(rq);
     free(rq);
     return res;
@@ -422,13 +437,36 @@ ask_path(enum req_op op, const char *path)
 int
 opener_permit(const char *path)
 {
-    return ask_path(REQ_PERMIT, path);
+    return ask_path(REQ_PERMIT, path, 0);
+}
+
+int
+opener_permit_new(const char *path)
+{
+    return ask_path(REQ_PERMIT, path, PERMIT_NEW);
 }
 
 int
 opener_revoke(const char *path)
 {
-    return ask_path(REQ_REVOKE, path);
+    return ask_path(REQ_REVOKE, path, 0);
+}
+
+int
+opener_seal(void)
+{
+    if (atomic_load(&in_process))
+        return 0;
+    struct request *rq = request_new(REQ_SEAL, "", 0);
+    int res = ask(rq);
+    free(rq);
+    return res;
+}
+
+void
+opener_vouch(int fd)
+{
+    voucher = fd;
 }
 
 int
@@ -437,8 +475,8 @@ opener_open(const char *path, int flags, mode_t mode)
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
     if (atomic_load(&in_process))
-        return do_open(path, flags, mode);
-    struct request *rq = request_new(REQ_OPEN, path);
+        return opener_do_open(path, flags, mode, false);
+    struct request *rq = request_new(REQ_OPEN, path, strlen(path));
     rq->flags = flags;
     rq->mode = mode;
     int res = ask(rq);
@@ -452,12 +490,26 @@ opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsig
     if (addrlen > sizeof(struct sockaddr_storage) || addrlen < sizeof addr->sa_family)
         return -EINVAL;
     if (atomic_load(&in_process))
-        return do_listen(addr, addrlen, backlog, flags);
-    struct request *rq = request_new(REQ_LISTEN, "");
+        return opener_do_listen(addr, addrlen, backlog, flags);
+    struct request *rq = request_new(REQ_LISTEN, "", 0);
     memcpy(&rq->addr, addr, addrlen);
     rq->addrlen = addrlen;
     rq->flags = (int)flags;
     rq->backlog = backlog;
+    int res = ask(rq);
+    free(rq);
+    return res;
+}
+
+int
+opener_call(enum opener_service service, const void *arg, size_t len)
+{
+    if (len >= PATH_MAX)
+        return -EMSGSIZE;
+    if (atomic_load(&in_process))
+        return services[service].fn ? services[service].fn(arg, len) : -EINVAL;
+    struct request *rq = request_new(REQ_CALL, arg, len);
+    rq->flags = (int)service;
     int res = ask(rq);
     free(rq);
     return res;

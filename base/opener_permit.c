@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the opener may do: a list of paths and privileged ports.  It is filled freely until it is
+ * sealed; after that only on the word of somebody who had the right to begin with, so that a
+ * daemon that was taken over cannot widen it.  In the opener's process (before the fork: main).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/opener.h"
+#include "base/opener_priv.h"
+#include "base/pool.h"
+
+/* All that backends and layers use. Not O_TRUNC: what is there is only to be lost by writing. */
+#define OPEN_FLAGS                                                                                 \
+    (O_ACCMODE | O_APPEND | O_CLOEXEC | O_CREAT | O_DIRECT | O_DSYNC | O_EXCL | O_NOFOLLOW |       \
+     O_NONBLOCK | O_PATH | O_SYNC)
+
+#define TRUSTED_MAX 64u /* newest connections; more than the daemon keeps open */
+
+struct permit {
+    struct list link;
+    unsigned flags;
+    char *path;
+};
+
+static struct list permits = {&permits, &permits};
+static bool is_sealed;
+static uint64_t trusted[TRUSTED_MAX]; /* socket cookies: unique for as long as the kernel runs */
+static unsigned trusted_next;
+
+static struct permit *
+permit_find(const char *path, size_t len)
+{
+    list_each(it, &permits) {
+        struct permit *p = container_of(it, struct permit, link);
+        if (strlen(p->path) == len && memcmp(p->path, path, len) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+int
+permit_add(const char *path, unsigned flags, bool vouched)
+{
+    if (path[0] == '\0')
+        return -EINVAL;
+    struct permit *p = permit_find(path, strlen(path));
+    if (p && (p->flags | flags) == p->flags)
+        return 0;
+    if (is_sealed && !vouched)
+        return -EPERM;
+    if (!p) {
+        p = xcalloc(1, sizeof *p);
+        p->path = xstrdup(path);
+        list_add_tail(&permits, &p->link);
+    }
+    p->flags |= flags;
+    return 0;
+}
+
+int
+permit_del(const char *path)
+{
+    struct permit *p = permit_find(path, strlen(path));
+    if (!p)
+        return -ENOENT;
+    list_del(&p->link);
+    free(p->path);
+    free(p);
+    return 0;
+}
+
+int
+permit_check_open(const char *path, int flags)
+{
+    size_t len = strlen(path);
+    if (path[0] != '/')
+        return -EPERM;
+    const struct permit *p = permit_find(path, len);
+    int extra = 0;
+    if (!p) {
+        const char *name = strrchr(path, '/') + 1;
+        if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            return -EPERM;
+        p = permit_find(path, (size_t)(name - path));
+        extra = O_NOFOLLOW; /* who may write there must not choose what root opens */
+    }
+    if (!p || ((flags & O_CREAT) && !(p->flags & PERMIT_NEW)))
+        return -EPERM;
+    if ((flags & ~OPEN_FLAGS) || (!(flags & O_PATH) && (flags & O_ACCMODE) == O_ACCMODE))
+        return -EINVAL;
+    return extra;
+}
+
+/* --- ports ----------------------------------------------------------------------------------- */
+
+static void
+port_name(uint16_t port, char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "port:%u", (unsigned)port);
+}
+
+int
+opener_permit_port(uint16_t port)
+{
+    char name[16];
+    if (port == 0 || port >= IPPORT_RESERVED)
+        return 0;
+    port_name(port, name, sizeof name);
+    return opener_permit(name);
+}
+
+int
+permit_check_listen(const struct sockaddr *addr, socklen_t addrlen)
+{
+    const struct sockaddr_in *in = (const void *)addr; /* sin6_port lies there as well */
+    char name[16];
+    if (addrlen < sizeof *in || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
+        return 0; /* refused by who does it */
+    uint16_t port = ntohs(in->sin_port);
+    if (port == 0 || port >= IPPORT_RESERVED)
+        return 0;
+    port_name(port, name, sizeof name);
+    return permit_find(name, strlen(name)) ? 0 : -EPERM;
+}
+
+/* --- whose word counts ----------------------------------------------------------------------- */
+
+void
+permit_seal(void)
+{
+    is_sealed = true;
+}
+
+static bool
+cookie_of(int fd, uint64_t *cookie)
+{
+    socklen_t len = sizeof *cookie;
+    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &len) == 0 && *cookie != 0;
+}
+
+void
+opener_trust(int fd)
+{
+    uint64_t cookie;
+    if (cookie_of(fd, &cookie))
+        trusted[trusted_next++ % TRUSTED_MAX] = cookie;
+}
+
+bool
+permit_is_trusted(int fd)
+{
+    struct pollfd pfd = {.fd = fd};
+    uint64_t cookie;
+    if (fd < 0 || !cookie_of(fd, &cookie) || poll(&pfd, 1, 0) < 0 ||
+        (pfd.revents & (POLLHUP | POLLERR | POLLNVAL)))
+        return false;
+    for (unsigned i = 0; i < TRUSTED_MAX; i++) {
+        if (trusted[i] == cookie)
+            return true;
+    }
+    return false;
+}

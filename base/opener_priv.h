@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the parts of the opener: opener.c (process and messages), opener_do.c (what is done),
+ * opener_permit.c (what is permitted). */
+#ifndef BASE_OPENER_PRIV_H
+#define BASE_OPENER_PRIV_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define PERMIT_NEW 1u /* the file may be made, too */
+
+/* open(2) and a listening socket: descriptor or -errno. guarded: links of other users than root
+ * and this process's are not followed, directories are not handed out. */
+int opener_do_open(const char *path, int flags, mode_t mode, bool guarded);
+int opener_do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsigned flags);
+
+/* The list. vouched: somebody with the right to say so asks; else a sealed list takes nothing new
+ * (-EPERM). */
+int permit_add(const char *path, unsigned flags, bool vouched);
+int permit_del(const char *path);
+/* Open flags to add (0, or O_NOFOLLOW for a child of a permitted directory), -EPERM, or -EINVAL
+ * for flags that no backing store needs. */
+int permit_check_open(const char *path, int flags);
+int permit_check_listen(const struct sockaddr *addr, socklen_t addrlen);
+void permit_seal(void);
+/* Was this connection announced by opener_trust, and is its other end still there? */
+bool permit_is_trusted(int fd);
+
+#endif
