@@ -234,14 +234,15 @@ be_put(struct backend *be)
 }
 
 void
-be_each_path(const struct backend *be, void (*fn)(const char *path, void *arg), void *arg)
+be_each_path(const struct backend *be, void (*fn)(const char *path, bool made, void *arg),
+             void *arg)
 {
     for (; be != NULL; be = be->below) {
         const char *extra = be->ops->extra_path != NULL ? be->ops->extra_path(be) : NULL;
         if (extra != NULL)
-            fn(extra, arg);
+            fn(extra, true, arg);
         if (be->below == NULL && be->opts.path != NULL)
-            fn(be->opts.path, arg);
+            fn(be->opts.path, false, arg);
     }
 }
 

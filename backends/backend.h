@@ -106,10 +106,10 @@ struct io {
 enum be_cap {
     BE_CAP_READ_REF = 1,
     BE_CAP_METADATA = 2,
-    BE_CAP_MAP = 4,     /* IO_MAP tells the truth; without: everything is mapped */
-    BE_CAP_DISCARD = 8, /* IO_DISCARD works */
+    BE_CAP_MAP = 4,            /* IO_MAP tells the truth; without: everything is mapped */
+    BE_CAP_DISCARD = 8,        /* IO_DISCARD works */
     BE_CAP_WRITE_AT_ONCE = 32, /* the memory of an IO_WRITE is not needed after be_submit */
-    BE_CAP_ZERO = 16,   /* IO_ZERO works natively (always offered: emulated by writes otherwise) */
+    BE_CAP_ZERO = 16, /* IO_ZERO works natively (always offered: emulated by writes otherwise) */
 };
 
 struct be_info {
@@ -165,7 +165,8 @@ void be_put(struct backend *be);
 
 /* Calls fn with every path be_open will ask the opener for (the store, files of layers). Main,
  * so that it can permit them. */
-void be_each_path(const struct backend *be, void (*fn)(const char *path, void *arg), void *arg);
+void be_each_path(const struct backend *be, void (*fn)(const char *path, bool made, void *arg),
+                  void *arg);
 
 /* Blocking. 0 or -errno; be_error tells more. -EBUSY: mounted, held, or open elsewhere (the
  * message says by whom); -ENXIO/-ENOENT: not there (retry later). */

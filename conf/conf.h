@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/hostport.h"
 
@@ -138,6 +139,7 @@ struct conf {
     unsigned ids;                   /* enum conf_ids; CONF_UNSET: evtgt, or as the file's syntax */
     unsigned discovery_filter;      /* 0 name, 1 portal, 2 all, 3 authenticated */
     const char *state_dir;          /* or NULL */
+    const char *user;               /* NAME or NAME:GROUP, or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */
     unsigned chap_algs, chap_sha1_7, login_delay_ms;
@@ -257,8 +259,8 @@ int conf_lun_ids(struct conf_lun *l, enum conf_ids ids, unsigned tid, const char
                  char *err, size_t errsize);
 /* Which identity given in the settings both have ("scsi_sn", ...), or NULL. */
 const char *conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b);
-/* CONF_BS_AUTO decided by looking at the path (blocking stat); missing: by its place in /dev. */
-enum conf_bs conf_lun_kind(const struct conf_lun *l);
+/* CONF_BS_AUTO decided by what is at the path; st NULL (nothing, or not known): by its place. */
+enum conf_bs conf_lun_kind(const struct conf_lun *l, const struct stat *st);
 const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
 
 /* The first line of a file that only its owner (root or this user) may read, as a new secret. 0, or

@@ -152,13 +152,12 @@ conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b)
 }
 
 enum conf_bs
-conf_lun_kind(const struct conf_lun *l)
+conf_lun_kind(const struct conf_lun *l, const struct stat *st)
 {
-    struct stat st;
     if (l->bs != CONF_BS_AUTO)
         return l->bs;
-    if (stat(l->path, &st) == 0)
-        return S_ISBLK(st.st_mode) ? CONF_BS_BLOCK : CONF_BS_FILE;
+    if (st != NULL)
+        return S_ISBLK(st->st_mode) ? CONF_BS_BLOCK : CONF_BS_FILE;
     /* Not there yet: by where it will be. What comes under /dev/shm/ are files. */
     bool is_dev = strncmp(l->path, "/dev/", 5) == 0 && strncmp(l->path, "/dev/shm/", 9) != 0;
     return is_dev ? CONF_BS_BLOCK : CONF_BS_FILE;

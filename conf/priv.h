@@ -88,10 +88,10 @@ struct conf_type {
     bool (*show)(const void *obj, const struct directive *d, unsigned i, struct text *out);
     const char *const *words; /* those that may stand, NULL after the last */
 };
-extern const struct conf_type type_uint, type_bool, type_bool_alias, type_text, type_inquiry,
-    type_ref, type_state_dir, type_placement, type_ids, type_discovery_filter, type_state,
-    type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned, type_dscp,
-    type_advertise, type_initiator_address, type_initiator_name, type_local_address,
+extern const struct conf_type type_user, type_uint, type_bool, type_bool_alias, type_text,
+    type_inquiry, type_ref, type_state_dir, type_placement, type_ids, type_discovery_filter,
+    type_state, type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned,
+    type_dscp, type_advertise, type_initiator_address, type_initiator_name, type_local_address,
     type_isns_server, type_redirect, type_bind_portal, type_bind_group, type_incoming,
     type_outgoing;
 /* types_lun.c */

@@ -35,6 +35,7 @@ static const struct directive table[] = {
     {"workers", SC_GLOBAL, &type_uint, G(workers), 1, 64, false, NULL},
     {"busy-poll", SC_GLOBAL, &type_uint, G(busy_poll_us), 0, 1000, false, NULL},
     {"placement", SC_GLOBAL, &type_placement, G(affine), 0, 0, false, NULL},
+    {"user", SC_GLOBAL, &type_user, G(user), 0, 128, false, NULL},
     {"state-dir", SC_GLOBAL, &type_state_dir, G(state_dir), 0, 4000, false, NULL},
     {"discovery-filter", SC_GLOBAL, &type_discovery_filter, G(discovery_filter), 0, 0, false, NULL},
     {"login-timeout", SC_GLOBAL, &type_uint, G(login_timeout_s), 1, 3600, false, NULL},

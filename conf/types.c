@@ -164,6 +164,21 @@ show_ref(const void *obj, const struct directive *d, unsigned i, struct text *ou
 const struct conf_type type_ref = {set_ref, show_ref};
 const struct conf_type type_state_dir = {set_state_dir, show_ref};
 
+/* Whether they exist is for the start to find out. */
+static int
+set_user(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    const char *colon = strchr(value, ':');
+    if (strpbrk(value, " \t/") || value[0] == ':' ||
+        (colon && (colon[1] == '\0' || strchr(colon + 1, ':')))) {
+        snprintf(out->err, out->errsize, "user wants NAME or NAME:GROUP, not \"%s\"", value);
+        return -EINVAL;
+    }
+    return set_ref(obj, d, value, out);
+}
+
+const struct conf_type type_user = {set_user, show_ref};
+
 /* One of a few words, as its number. */
 static int
 set_word(void *obj, const struct directive *d, const char *value, struct setter_out *out)

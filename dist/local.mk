@@ -10,9 +10,15 @@ dist/evtgtd.service: dist/evtgtd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) dist && \
 	sed 's|@sbindir[@]|$(sbindir)|' $(srcdir)/dist/evtgtd.service.in >$@.tmp && mv $@.tmp $@
 
+# systemd-sysusers(8) makes the daemon's user of this.
+sysusersdir = $(prefix)/lib/sysusers.d
+EXTRA_DIST += dist/evtgt.sysusers
+
 # The place of evtgt.conf, for the administrator to fill.
 install-data-local:
-	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/evtgt"
+	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/evtgt" "$(DESTDIR)$(sysusersdir)"
+	$(INSTALL_DATA) $(srcdir)/dist/evtgt.sysusers "$(DESTDIR)$(sysusersdir)/evtgt.conf"
 uninstall-local:
+	rm -f "$(DESTDIR)$(sysusersdir)/evtgt.conf"
 	-test ! -d "$(DESTDIR)$(sysconfdir)/evtgt" || \
 		rmdir "$(DESTDIR)$(sysconfdir)/evtgt" 2>/dev/null || :

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The admin socket: connections, lines, the queue.  Clients are of the daemon's own user (or
- * root), but nothing they send may harm: lines are bounded, idle clients are dropped, answers that
+ * root, whose requests only may name what the opener has not permitted yet), but nothing they send
+ * may harm: lines are bounded, idle clients are dropped, answers that
  * are not fetched end the connection.  Main only.
  */
 #include "config.h"
@@ -9,20 +10,18 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/dirs.h"
+#include "base/opener.h"
 #include "base/pool.h"
 #include "base/secret.h"
 #include "target/admin.h"
 #include "target/admin_priv.h"
+#include "target/places.h"
 
 #define CLIENTS_MAX 64
 #define IDLE_MS     30000
@@ -44,7 +43,6 @@ struct client {
 
 static struct {
     struct worker *w;
-    char *path;
     int fd;
     struct ev_io accept;
     struct list clients, queue;
@@ -87,6 +85,8 @@ client_close(struct client *c)
     ev_io_stop(loop, &c->rd);
     ev_io_stop(loop, &c->wr);
     worker_timer_stop(&c->idle);
+    if (admin.active == c)
+        opener_vouch(-1);
     close(c->fd);
     list_del(&c->link);
     list_del(&c->waiting);
@@ -217,6 +217,7 @@ on_answer(struct admin_req *r, json_t *reply, void *arg)
     json_decref(reply);
     worker_timer_stop(&admin.deadline);
     admin.active = NULL;
+    opener_vouch(-1);
     admin.req = NULL;
     worker_defer(admin.w, &admin.next);
     if (c->gone) {
@@ -254,6 +255,7 @@ on_next(struct deferred *d)
     memmove(c->in, nl + 1, c->in_len);
     secret_wipe(c->in + c->in_len, n + 1);
     admin.active = c;
+    opener_vouch(c->fd);
     worker_timer_start_ms(&admin.deadline, REQUEST_MS);
     admin_req_run(line, n, &admin.req, on_answer, c);
     secret_wipe(line, n);
@@ -262,28 +264,15 @@ on_next(struct deferred *d)
 
 /* --- accepting ------------------------------------------------------------------------------- */
 
-static bool
-peer_may(int fd)
-{
-    struct ucred cr;
-    socklen_t len = sizeof cr;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &len) < 0)
-        return false;
-    if (cr.uid == geteuid() || cr.uid == 0)
-        return true;
-    log_event(LL_WARN, LA_ADMIN, "refused uid=%u pid=%d", (unsigned)cr.uid, (int)cr.pid);
-    return false;
-}
-
 static void
 on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
 {
     (void)revents;
-    int fd = accept4(ev->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    (void)ev;
+    int fd = places_accept();
     if (fd < 0)
         return;
-    if (admin.nclients >= CLIENTS_MAX || !peer_may(fd)) {
+    if (admin.nclients >= CLIENTS_MAX || !places_peer_may(fd)) {
         close(fd);
         return;
     }
@@ -300,60 +289,12 @@ on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
     ev_io_start(loop, &c->rd);
 }
 
-/* A socket that nobody answers on is a leftover. */
-static bool
-is_leftover(const struct sockaddr_un *sa, socklen_t len)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
-    int rc = connect(fd, (const struct sockaddr *)sa, len);
-    bool dead = rc < 0 && errno == ECONNREFUSED;
-    close(fd);
-    return dead;
-}
-
-static int
-listen_at(const char *path)
-{
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    struct stat st;
-
-    if (strlen(path) >= sizeof sa.sun_path)
-        return -ENAMETOOLONG;
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1);
-    int rc = dirs_make_above(path);
-    if (rc < 0)
-        return rc;
-    if (lstat(path, &st) == 0) {
-        if (!S_ISSOCK(st.st_mode))
-            return -EEXIST;
-        if (!is_leftover(&sa, len))
-            return -EADDRINUSE;
-        unlink(path);
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    mode_t old = umask(0177); /* 0600 from the first moment */
-    rc = bind(fd, (const struct sockaddr *)&sa, len);
-    int e = errno;
-    umask(old);
-    if (rc < 0 || listen(fd, 64) < 0) {
-        e = rc < 0 ? e : errno;
-        close(fd);
-        return -e;
-    }
-    return fd;
-}
-
 int
 admin_start(struct worker *main_worker, const char *path, void (*stop)(void), char *err,
             size_t errsize)
 {
     worker_assert_owner(main_worker);
-    int fd = listen_at(path);
+    int fd = places_listen();
     if (fd < 0) {
         const char *why = fd == -EADDRINUSE ? "another daemon answers there"
                           : fd == -EEXIST   ? "something that is no socket is there"
@@ -364,7 +305,6 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
     json_set_alloc_funcs(malloc, wiping_free);
     json_object_seed(0); /* before other threads make objects */
     admin.w = main_worker;
-    admin.path = xstrdup(path);
     admin.fd = fd;
     admin_stop_daemon = stop;
     list_init(&admin.clients);
@@ -383,6 +323,5 @@ admin_end(void)
         return;
     ev_io_stop(worker_loop(admin.w), &admin.accept);
     close(admin.fd);
-    admin.fd = -1;
-    unlink(admin.path);
+    admin.fd = -1; /* the opener removes its name */
 }

@@ -6,9 +6,12 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/backend.h"
 #include "base/opener.h"
@@ -85,7 +88,15 @@ static void
 job_kind(struct helper_job *job)
 {
     struct store *s = container_of(job, struct store, job);
-    s->result = (int)conf_lun_kind(s->conf);
+    struct stat st;
+    bool found = false;
+    if (s->conf->bs == CONF_BS_AUTO) { /* else the place need not be looked at */
+        int fd = opener_open(s->conf->path, O_PATH | O_CLOEXEC, 0);
+        found = fd >= 0 && fstat(fd, &st) == 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    s->result = (int)conf_lun_kind(s->conf, found ? &st : NULL);
 }
 
 static void
@@ -96,14 +107,34 @@ job_open(struct helper_job *job)
 }
 
 static void
-permit_path(const char *path, void *arg)
+permit_path(const char *path, bool made, void *arg)
 {
     (void)arg;
     if (path[0] != '/') /* a store without a file */
         return;
-    int rc = opener_permit(path);
+    int rc = made ? opener_permit_new(path) : opener_permit(path);
     if (rc < 0)
         log_event(LL_ERROR, LA_BACKEND, "permit path=%s error=%s", LOG_ESC(path), strerror(-rc));
+}
+
+/* The paths of the store and its layers, before the backend is made, too: its type may not be known
+ * without a look, and the look has to be permitted. */
+static void
+each_path(const struct store *s, void (*fn)(const char *path, bool made, void *arg), void *arg)
+{
+    struct be_opts o;
+    char err[512];
+
+    if (s->be) {
+        be_each_path(s->be, fn, arg);
+        return;
+    }
+    fill_opts(&o, s->conf, conf_bs_name(conf_lun_kind(s->conf, NULL)));
+    struct backend *be = be_new(&o, err, sizeof err);
+    if (be) { /* else it will be said when it is made in earnest */
+        be_each_path(be, fn, arg);
+        be_put(be);
+    }
 }
 
 struct open_wait {
@@ -141,7 +172,6 @@ on_kind_known(struct store *s)
         on_open_done(s);
         return;
     }
-    be_each_path(s->be, permit_path, NULL);
     if (!apply_store_run(s, NULL, job_open, on_open_done))
         abort();
 }
@@ -152,6 +182,7 @@ apply_store_open(struct store *s, void (*then)(struct store *s))
     struct open_wait *ow = xmalloc(sizeof *ow);
     *ow = (struct open_wait){then, s->arg};
     s->arg = ow;
+    each_path(s, permit_path, NULL); /* now, while who asked for it can vouch for it */
     if (!apply_store_run(s, NULL, job_kind, on_kind_known))
         abort(); /* a new store: nothing else can run */
 }
@@ -389,9 +420,10 @@ store_free(struct store *s)
 }
 
 static void
-revoke_path(const char *path, void *arg)
+revoke_path(const char *path, bool made, void *arg)
 {
     const struct store *s = arg;
+    (void)made;
     list_each(it, model_stores_at(path)) {
         const struct store *o = container_of(it, struct store, path_link);
         if (o != s && strcmp(o->conf->path, path) == 0)
@@ -412,12 +444,16 @@ apply_store_drop(struct store *s)
     worker_assert_owner(model.main);
     if (--s->users)
         return;
-    if (s->is_gone || !s->be) {
+    if (s->is_gone) {
+        store_free(s);
+        return;
+    }
+    each_path(s, revoke_path, s);
+    if (!s->be) {
         store_free(s);
         return;
     }
     s->is_gone = true;
-    be_each_path(s->be, revoke_path, s);
     if (!apply_store_run(s, NULL, job_close, NULL)) /* no user, so no job */
         abort();
 }

@@ -20,7 +20,8 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/admin_drain.c target/admin_sess.c target/admin_sys.c target/admin_target.c \
 	target/apply.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \
 	target/model.c target/model.h \
-	target/node.c target/notify.c target/notify.h target/watch.c
-evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main_compat.c
+	target/node.c target/notify.c target/notify.h target/places.c target/places.h target/watch.c
+evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main_compat.c \
+	target/main_user.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BASE_LIBS)

@@ -32,6 +32,7 @@
 #include "target/main_args.h"
 #include "target/model.h"
 #include "target/notify.h"
+#include "target/places.h"
 #include "target/redirect.h"
 
 #define SPIN_US     50  /* some wake-ups' worth: docs/performance.md */
@@ -215,9 +216,7 @@ leave(int status)
     notify_send("STOPPING=1");
     redirect_stop();
     admin_end();
-    if (d.o.pid_path)
-        unlink(d.o.pid_path);
-    opener_stop();
+    opener_stop(); /* which removes socket and pid file */
     log_event(LL_NOTICE, LA_DAEMON, "ended");
     _exit(status); /* a device may hang: threads and memory are left to the system */
 }
@@ -281,21 +280,6 @@ on_hup(struct ev_loop *loop, struct ev_signal *w, int revents)
 /* --- the start ------------------------------------------------------------------------------- */
 
 static void
-write_pid_file(void)
-{
-    char tmp[PATH_MAX];
-    FILE *f;
-
-    if (!d.o.pid_path)
-        return;
-    snprintf(tmp, sizeof tmp, "%s.new", d.o.pid_path);
-    f = fopen(tmp, "we");
-    if (!f || fprintf(f, "%ld\n", (long)getpid()) < 0 || fclose(f) != 0 ||
-        rename(tmp, d.o.pid_path) < 0)
-        main_fail("cannot write %s: %s", d.o.pid_path, strerror(errno));
-}
-
-static void
 on_started(void *arg, const char *why)
 {
     unsigned targets = d.conf->ntargets;
@@ -305,7 +289,12 @@ on_started(void *arg, const char *why)
         main_fail("%s", why);
     if (admin_start(d.main, d.o.socket_path, main_stop, err, sizeof err) < 0)
         main_fail("%s", err);
-    write_pid_file();
+    int rc = places_write_pid();
+    if (rc < 0)
+        main_fail("cannot write %s: %s", d.o.pid_path, strerror(-rc));
+    rc = opener_seal();
+    if (rc < 0)
+        main_fail("cannot seal the opener: %s", strerror(-rc));
     conf_free(d.conf);
     conf_free(d.listen);
     d.conf = d.listen = NULL;
@@ -365,6 +354,12 @@ raise_limits(void)
         rl.rlim_cur = rl.rlim_max < 1048576 ? rl.rlim_max : 1048576;
         (void)setrlimit(RLIMIT_NOFILE, &rl);
     }
+    /* memory of rings counts for a process that is not root */
+    rl.rlim_cur = rl.rlim_max = RLIM_INFINITY;
+    if (setrlimit(RLIMIT_MEMLOCK, &rl) < 0 && getrlimit(RLIMIT_MEMLOCK, &rl) == 0) {
+        rl.rlim_cur = rl.rlim_max;
+        (void)setrlimit(RLIMIT_MEMLOCK, &rl);
+    }
 }
 
 static void
@@ -388,12 +383,20 @@ static struct cstore *
 open_state(void)
 {
     int rc = dirs_make_above(d.o.state_dir);
+    if (rc == 0)
+        rc = main_user_check_dir(d.o.state_dir);
     struct cstore *cs = rc < 0 ? NULL : cstore_open_dir(d.o.state_dir);
+    if (cs)
+        main_user_give(cs, d.o.state_dir);
     if (cs)
         return cs;
     int e = rc < 0 ? -rc : errno;
     main_fail("state directory %s: %s; --state-dir chooses another", d.o.state_dir,
-              e == EBUSY ? "in use by another daemon" : strerror(e));
+              e == EBUSY ? "in use by another daemon"
+              : e == ELOOP
+                  ? "is a symbolic link, and it has to be given to the daemon's user: name the "
+                    "directory itself"
+                  : strerror(e));
 }
 
 static void
@@ -432,19 +435,26 @@ main(int argc, char **argv)
     read_conf();
     sigaction(SIGPIPE, &ign, NULL);
     raise_limits();
+    main_user_choose(d.o.user, d.conf->user);
     if (!d.o.foreground) {
         become_daemon();
         d.syslog = !stderr_is_file();
     }
     log_open("evtgtd", d.syslog);
     log_warnings();
+    portal_owner_init();
+    places_init(d.o.socket_path, d.o.pid_path, main_user());
+    if (main_user())
+        opener_guard();
     int rc = opener_start();
     if (rc < 0)
         main_fail("cannot start the opener: %s", strerror(-rc));
+    struct cstore *cs = open_state();
+    notify_open();
+    main_user_become();
     rc = helper_pool_start(4, HELPERS_MAX);
     if (rc < 0)
         main_fail("cannot start the helper pool: %s", strerror(-rc));
-    struct cstore *cs = open_state();
     d.main = worker_main_init(&wo);
     if (!d.main)
         main_fail("cannot make the main loop: %s", strerror(errno));

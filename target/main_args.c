@@ -21,6 +21,7 @@ static const char usage_text[] =
     "  -c, --config FILE       configuration (default " SYSCONFDIR "/evtgt.conf)\n"
     "      --state-dir DIR     what outlives the daemon (default " STATEDIR ")\n"
     "      --socket PATH       admin socket (default " RUNDIR "/evtgtd.sock)\n"
+    "      --user NAME[:GROUP] whom it becomes when root starts it (default evtgt or nobody)\n"
     "      --workers N         worker threads (default: one a CPU, at most 8)\n"
     "      --placement HOW     spread or affine: where new sessions go\n"
     "      --engine HOW        auto, ring or pool: how disks are driven\n"
@@ -81,6 +82,8 @@ main_args_common(struct main_options *o, int c, const char *arg)
         main_args_path(&o->state_dir, arg);
     else if (c == O_SOCKET)
         main_args_path(&o->socket_path, arg);
+    else if (c == O_USER)
+        o->user = arg;
     else if (c == O_WORKERS)
         o->workers = main_args_number("--workers", arg, 1, WORKERS_MAX);
     else if (c == O_PLACEMENT)

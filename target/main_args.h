@@ -9,10 +9,14 @@
 #include "conf/conf.h"
 #include "conf/source.h"
 
+struct cstore;
+struct privs;
+
 #define WORKERS_MAX 64
 
 struct main_options {
     char *conf_path, *state_dir, *socket_path, *pid_path;
+    const char *user;        /* NAME or NAME:GROUP, or NULL */
     char *listen;            /* portals of the command line, "ADDR:PORT" a line; or NULL */
     bool empty;              /* tgtd: no configuration is read */
     enum conf_syntax syntax; /* of the configuration */
@@ -28,10 +32,10 @@ struct main_options {
 void main_args(struct main_options *o, int argc, char **argv);
 
 /* Options that the daemon takes under every name. */
-enum { O_STATE = 256, O_SOCKET, O_WORKERS, O_PLACEMENT, O_ENGINE, O_OTHERS };
+enum { O_STATE = 256, O_SOCKET, O_USER, O_WORKERS, O_PLACEMENT, O_ENGINE, O_OTHERS };
 #define MAIN_COMMON_LONGS                                                                          \
     {"state-dir", required_argument, NULL, O_STATE},                                               \
-        {"socket", required_argument, NULL, O_SOCKET},                                             \
+        {"socket", required_argument, NULL, O_SOCKET}, {"user", required_argument, NULL, O_USER},  \
         {"workers", required_argument, NULL, O_WORKERS},                                           \
         {"placement", required_argument, NULL, O_PLACEMENT},                                       \
     {                                                                                              \
@@ -54,5 +58,15 @@ struct conf *main_compat_read(const struct main_options *o, const struct conf_ch
 void main_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* main_args.c: the daemon leaves its directory: every path is made absolute first. malloc'ed. */
 char *main_absolute(const char *path);
+
+/* main_user.c, in this order. Who the daemon will be: the option, the directive (either may be
+ * NULL), or the default; fails when there is no such user. */
+void main_user_choose(const char *option, const char *directive);
+/* NULL: it stays who it is. */
+const struct privs *main_user(void);
+/* 0, or -ELOOP: a symbolic link, where a directory is to be given away. */
+int main_user_check_dir(const char *path);
+void main_user_give(struct cstore *cs, const char *dir);
+void main_user_become(void);
 
 #endif

@@ -6,5 +6,7 @@
 /* "READY=1", "STOPPING=1", ... to $NOTIFY_SOCKET (a path, or @ and an abstract name); without the
  * variable: nothing. 0, or -errno, which nobody needs to act on. */
 int notify_send(const char *state);
+/* While the process is still root, whose socket that is: it is kept. */
+void notify_open(void);
 
 #endif

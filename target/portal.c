@@ -125,7 +125,11 @@ static int
 bind_one(struct portal *p, struct bound *b, bool may_come)
 {
     socklen_t len = sizeof b->addr;
-    int fd = opener_listen((const struct sockaddr *)&b->addr, addr_len(&b->addr), BACKLOG, 0);
+    const struct sockaddr_in *in4 = (const void *)&b->addr; /* sin6_port lies there as well */
+    int fd = opener_permit_port(ntohs(in4->sin_port));
+    if (fd < 0)
+        return fd;
+    fd = opener_listen((const struct sockaddr *)&b->addr, addr_len(&b->addr), BACKLOG, 0);
     b->absent = fd == -EADDRNOTAVAIL;
     if (b->absent && may_come)
         fd = opener_listen((const struct sockaddr *)&b->addr, addr_len(&b->addr), BACKLOG,

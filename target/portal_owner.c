@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which program listens on an address: for the message of a portal that cannot be bound.  Reads
- * /proc, on main, only when a bind has failed.  What cannot be read is left unsaid.
+ * /proc in a child of the opener, because other users' programs are to be named as well.  What
+ * cannot be read is left unsaid.
  */
 #include "config.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/opener.h"
 #include "target/target.h"
+
+static pid_t daemon_pid;
 
 /* The inode of the socket that listens on this port, at this address or at all; 0: none seen.
  * Lines of /proc/net/tcp and tcp6: sl, local address:port in hexadecimal (words in the host's byte
@@ -70,8 +76,8 @@ has_socket(const char *pid, const char *link)
     return found;
 }
 
-bool
-portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
+static bool
+find_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
 {
     char link[64], path[64], comm[32] = "?", self[24];
     bool found = false;
@@ -81,7 +87,7 @@ portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
     if (d == NULL)
         return false;
     (void)snprintf(link, sizeof link, "socket:[%lu]", inode);
-    (void)snprintf(self, sizeof self, "%d", (int)getpid());
+    (void)snprintf(self, sizeof self, "%d", (int)daemon_pid);
     for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
         if (!isdigit((unsigned char)e->d_name[0]) || !has_socket(e->d_name, link))
             continue;
@@ -100,4 +106,44 @@ portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
     }
     (void)closedir(d);
     return found;
+}
+
+/* In the opener's child: the text as a file in memory. */
+static int
+serve_owner(const void *arg, size_t len)
+{
+    struct sockaddr_storage sa;
+    char text[80];
+    if (len != sizeof sa)
+        return -EINVAL;
+    memcpy(&sa, arg, sizeof sa);
+    if ((sa.ss_family != AF_INET && sa.ss_family != AF_INET6) ||
+        !find_owner(&sa, text, sizeof text))
+        return -ENOENT;
+    int fd = memfd_create("owner", MFD_CLOEXEC);
+    ssize_t n = fd >= 0 ? pwrite(fd, text, strlen(text), 0) : -1;
+    if (fd >= 0 && n < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd >= 0 ? fd : -EIO;
+}
+
+void
+portal_owner_init(void)
+{
+    daemon_pid = getpid();
+    opener_serve(OPENER_PORT_OWNER, serve_owner, false);
+}
+
+bool
+portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size)
+{
+    int fd = opener_call(OPENER_PORT_OWNER, sa, sizeof *sa);
+    if (fd < 0)
+        return false;
+    ssize_t n = pread(fd, buf, size - 1, 0);
+    close(fd);
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0;
 }

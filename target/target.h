@@ -289,6 +289,7 @@ void portal_on_change(void (*fn)(void));
 
 /* portal_owner.c.  Who listens there: "nginx (process 4711)", or that it is this daemon.  False: not
  * to be found out.  Blocks for as long as /proc takes. */
+void portal_owner_init(void); /* before opener_start, in the process that will be the daemon */
 bool portal_owner(const struct sockaddr_storage *sa, char *buf, size_t size);
 
 /* accept.c.  One listening socket. */

@@ -38,11 +38,11 @@ test_new_refuses(void)
 }
 
 static void
-count_path(const char *path, void *arg)
+count_path(const char *path, bool made, void *arg)
 {
     char *all = arg;
     size_t n = strlen(all);
-    (void)snprintf(all + n, 256 - n, "%s;", path);
+    (void)snprintf(all + n, 256 - n, "%s%s;", path, made ? "*" : "");
 }
 
 static void
@@ -56,7 +56,7 @@ test_paths(void)
                err, sizeof(err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(be);
     be_each_path(be, count_path, all);
-    CU_ASSERT_STRING_EQUAL(all, "/t;/r;/a/store;");
+    CU_ASSERT_STRING_EQUAL(all, "/t*;/r*;/a/store;");
     CU_ASSERT_STRING_EQUAL(be_path(be), "/a/store");
     CU_ASSERT_STRING_EQUAL(be_identity(be), "");
     CU_ASSERT_EQUAL(be_state(be), BE_CLOSED);

@@ -91,6 +91,9 @@ static const struct bad bads[] = {
     {"placement everywhere\n", 1, 11, "spread or affine"},
     {"busy-poll 1001\n", 1, 11, "1000"},
     {"state-dir x\n", 1, 11, "absolute"},
+    {"user a:\n", 1, 6, "NAME:GROUP"},
+    {"user a:b:c\n", 1, 6, "NAME:GROUP"},
+    {"user \"a b\"\n", 1, 7, "NAME:GROUP"},
     {"default-driver iser\n", 1, 16, "only iscsi"},
     {"incomingdiscoveryuser a\n", 1, 23, "wants a name and a secret"},
     {"incominguser a @/nonexistent/secret\n", 1, 16, "/nonexistent/secret: No such file"},
@@ -331,7 +334,7 @@ test_luns(void)
     CU_ASSERT_STRING_EQUAL(t->luns[2].path, "/dev/a");
     CU_ASSERT(t->luns[2].write_cache);
     CU_ASSERT_STRING_EQUAL(t->luns[2].layers, "delay:ms=1 trace");
-    CU_ASSERT_EQUAL(conf_lun_kind(&t->luns[2]), CONF_BS_BLOCK);
+    CU_ASSERT_EQUAL(conf_lun_kind(&t->luns[2], NULL), CONF_BS_BLOCK);
     CU_ASSERT_STRING_EQUAL(t->luns[3].path, "/c d");
     CU_ASSERT_EQUAL(t->luns[3].number, 3);
     CU_ASSERT_EQUAL(t->luns[4].bs, CONF_BS_NULL);

@@ -563,6 +563,7 @@ def failed_flush_is_sticky(env):
 def gated(env, *opts):
     """A daemon whose unit holds writes, beyond cancelling, while the file `gate` exists."""
     with tempfile.TemporaryDirectory(prefix="evtgt-gate-") as where:
+        os.chmod(where, 0o755)  # the layer looks as the daemon's user
         gate = os.path.join(where, "gate")
         layer = "layer delay:stuck=1,op=write,when=" + gate
         with env.with_daemon([Target("disk", [disk(opts=[layer] + list(opts))])]):

@@ -59,6 +59,7 @@ def program(env, name, body):
     with open(path, "w") as f:
         f.write("#!/bin/sh\n" + body)
     os.chmod(path, 0o755)
+    os.chmod(env.d.dir, 0o777)  # it runs as the daemon's user, and writes there
     return path
 
 
