@@ -94,6 +94,7 @@ static const struct {
     {"busy-poll", "", "busy-poll 0", ""},
     {"placement", "", "placement affine", ""},
     {"state-dir", "", "state-dir \"/a # b \"", ""},
+    {"user", "", "user evtgt:disk", ""},
     {"discovery-filter", "", "discovery-filter authenticated", ""},
     {"login-timeout", "", "login-timeout 16", ""},
     {"max-half-open", "", "max-half-open 100", ""},
