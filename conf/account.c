@@ -171,7 +171,7 @@ take_secret(const struct account_ctx *ctx, const struct raw_node *n, const struc
                             "%s: this is taken for the secret itself; one in a file is written "
                             "@/PATH, from the root",
                             n->name);
-        if ((n->file->st.mode & 077) && !n->file->told) {
+        if (!n->file->told && n->file->st.is_file && unfit(ctx->src, &n->file->st)) {
             conf_report_add(
                 r, false, pos,
                 "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "

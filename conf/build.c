@@ -20,6 +20,7 @@ struct builder {
     const struct conf_source *src;
     const struct conf_checks *ck;
     struct conf_report *r;
+    bool access_rules; /* access files say who gets in, where a target does not */
 };
 
 #define LUN_NUMBER_MAX 16383
@@ -428,7 +429,7 @@ default_access(struct builder *b, struct conf_target *t, const struct raw_node *
 {
     static const char all[] = "ALL";
 
-    if (t->naddrs || t->nnames)
+    if (t->naddrs || t->nnames || b->access_rules)
         return;
     if (says_tgt(n->file)) {
         conf_report_add(b->r, false, &n->pos,
@@ -566,6 +567,14 @@ check_isns(struct builder *b, const struct raw_node *top)
 }
 
 static void
+build_access(struct builder *b, const struct raw_node *n, const struct directive *d)
+{
+    const struct account_ctx ctx = {b->src, b->ck, b->r};
+    struct conf_access *a = (void *)((char *)b->c + d->off);
+    access_read(&ctx, a, (enum conf_access_file)(a - b->c->access), n);
+}
+
+static void
 build_global(struct builder *b, const struct raw_node *first, const struct raw_node *n)
 {
     const struct directive *d = table_find(n->name, SC_GLOBAL);
@@ -585,6 +594,8 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
         build_portal(b, n);
     } else if (strncmp(n->name, "iSNS", 4) == 0) {
         build_isns_server(b, n);
+    } else if (d->type == &type_access) {
+        build_access(b, n, d);
     } else if (strcmp(n->value, "tgt") == 0) {
         n->file->syntax = CONF_SYNTAX_TGT;
     } else {
@@ -654,14 +665,28 @@ check_binds(struct builder *b, const struct conf_target *t)
     }
 }
 
+/* As IET has it, targets.allow alone admits nobody; of ours it would say nothing about who. */
+static void
+check_access(struct builder *b)
+{
+    const struct conf_access *targets = &b->c->access[CONF_TARGETS_ALLOW];
+    if (targets->path && !b->access_rules)
+        conf_report_add(
+            b->r, true, &targets->pos,
+            "targets-allow wants initiators-allow or initiators-deny beside it; where one "
+            "target is shown says its local-address");
+}
+
 struct conf *
 build(struct conf_raw *raw, const struct conf_source *src, const struct conf_checks *checks,
       struct conf_report *r)
 {
     static const struct conf_checks none;
-    struct builder b = {conf_new(), src, checks ? checks : &none, r};
+    struct builder b = {conf_new(), src, checks ? checks : &none, r, false};
 
     b.c->raw = raw;
+    b.access_rules =
+        find_top(raw->top, "initiators-allow") || find_top(raw->top, "initiators-deny");
     /* `syntax` first: it holds for the whole file, wherever it stands */
     for (struct raw_node *n = raw->top; n; n = n->next) {
         if (strcmp(n->name, "syntax") == 0 && strcmp(n->value, "tgt") == 0)
@@ -669,6 +694,7 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
     }
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);
+    check_access(&b);
     check_isns(&b, raw->top);
     number_targets(&b);
     for (unsigned i = 0; i < b.c->ntargets; i++)

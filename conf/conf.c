@@ -69,7 +69,7 @@ conf_new(void)
     c->max_half_open_per_addr = c->keepalive_idle_s = c->keepalive_interval_s = CONF_UNSET;
     c->keepalive_count = c->user_timeout_s = c->dscp = CONF_UNSET;
     c->redirect_timeout_s = CONF_UNSET;
-    c->isns_port = c->ids = CONF_UNSET;
+    c->isns_port = c->autosave = c->ids = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;
     return c;
@@ -110,6 +110,8 @@ conf_free(struct conf *c)
     free(c->portals);
     conf_accounts_fini(&c->accounts);
     conf_accounts_fini(&c->discovery);
+    for (unsigned i = 0; i < CONF_ACCESS_FILES; i++)
+        access_fini(&c->access[i]);
     free(c->isns_servers);
     raw_free(c->raw);
     free(c);

@@ -128,6 +128,26 @@ struct conf_bind {
     struct conf_pos pos;
 };
 
+/* The access files of IET. */
+enum conf_access_file {
+    CONF_INITIATORS_ALLOW,
+    CONF_INITIATORS_DENY,
+    CONF_TARGETS_ALLOW,
+    CONF_ACCESS_FILES
+};
+
+struct conf_access_line {
+    struct conf_pos pos;
+    char *target, *entries; /* a name or "ALL"; a comma list */
+};
+
+struct conf_access {
+    struct conf_pos pos; /* of the directive */
+    const char *path;    /* NULL: not given */
+    struct conf_access_line *lines;
+    unsigned n;
+};
+
 struct conf {
     unsigned workers;      /* CONF_UNSET: not said; likewise below */
     unsigned busy_poll_us; /* microseconds a worker looks on before it sleeps; 0: never */
@@ -147,6 +167,8 @@ struct conf {
     unsigned isns_port;           /* CONF_UNSET: 3205 */
     struct conf_kv *isns_servers; /* in the order in which they are tried */
     unsigned nisns_servers;
+    struct conf_access access[CONF_ACCESS_FILES];
+    unsigned autosave; /* changes outlive the daemon; CONF_UNSET: not said */
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
     struct conf_target *targets; /* in the order of the files */
@@ -165,6 +187,9 @@ struct conf_checks {
     int (*address)(const char *text, char *err, size_t errsize, char *warn, size_t warnsize,
                    void *arg);
     int (*initiator)(const char *text, char *err, size_t errsize, void *arg);
+    /* A line of an access file: 0, perhaps with a warning; -EINVAL and why. */
+    int (*access)(enum conf_access_file which, const char *target, const char *entries, char *err,
+                  size_t errsize, char *warn, size_t warnsize, void *arg);
     /* A setting of redirection, by its directive's name: 0; -EINVAL and why. */
     int (*redirect)(const char *name, const char *value, char *err, size_t errsize, void *arg);
     /* An iSNS server's address. 0; -EINVAL and why. */

@@ -87,12 +87,14 @@ struct conf_type {
      * empty; false: there is none. NULL: never written. */
     bool (*show)(const void *obj, const struct directive *d, unsigned i, struct text *out);
     const char *const *words; /* those that may stand, NULL after the last */
+    /* Whether two fields are the same. NULL: when they are shown the same. */
+    bool (*same)(const void *a, const void *b, const struct directive *d);
 };
 extern const struct conf_type type_user, type_uint, type_bool, type_bool_alias, type_text,
     type_inquiry, type_ref, type_state_dir, type_placement, type_ids, type_discovery_filter,
     type_state, type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned,
     type_dscp, type_advertise, type_initiator_address, type_initiator_name, type_local_address,
-    type_isns_server, type_redirect, type_bind_portal, type_bind_group, type_incoming,
+    type_isns_server, type_access, type_redirect, type_bind_portal, type_bind_group, type_incoming,
     type_outgoing;
 /* types_lun.c */
 extern const struct conf_type type_device_type, type_bs_type, type_bsoflags, type_layer,
@@ -144,6 +146,13 @@ void conf_accounts_check(struct conf_report *r, const struct conf_accounts *own,
                          const struct conf_accounts *common);
 void conf_account_fini(struct conf_account *a);
 void conf_accounts_fini(struct conf_accounts *list);
+
+/* access.c */
+/* Reads the file that the directive names, or complains. */
+void access_read(const struct account_ctx *ctx, struct conf_access *a, enum conf_access_file which,
+                 const struct raw_node *n);
+bool access_same(const struct conf_access *a, const struct conf_access *b);
+void access_fini(struct conf_access *a);
 
 /* compare.c */
 /* What must not be twice over all targets: stores with unlike settings, identities. */

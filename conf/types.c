@@ -492,6 +492,22 @@ show_isns(const void *obj, const struct directive *d, unsigned i, struct text *o
     return show_kv(c->isns_servers, c->nisns_servers, i, out);
 }
 
+static bool
+show_access(const void *obj, const struct directive *d, unsigned i, struct text *out)
+{
+    const struct conf_access *a = (const void *)((const char *)obj + d->off);
+    (void)i;
+    text_add(out, "%s", a->path ? a->path : "");
+    return a->path != NULL;
+}
+
+static bool
+same_access(const void *a, const void *b, const struct directive *d)
+{
+    return access_same((const void *)((const char *)a + d->off),
+                       (const void *)((const char *)b + d->off));
+}
+
 /* The settings of redirection stand in one list; the i-th of this name. */
 static bool
 show_redirect(const void *obj, const struct directive *d, unsigned i, struct text *out)
@@ -564,6 +580,7 @@ const struct conf_type type_initiator_address = {NULL, show_addrs};
 const struct conf_type type_initiator_name = {NULL, show_names};
 const struct conf_type type_local_address = {NULL, show_locals};
 const struct conf_type type_isns_server = {NULL, show_isns};
+const struct conf_type type_access = {NULL, show_access, .same = same_access};
 const struct conf_type type_redirect = {NULL, show_redirect};
 const struct conf_type type_bind_portal = {NULL, show_bind_portal};
 const struct conf_type type_bind_group = {NULL, show_bind_group};

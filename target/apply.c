@@ -15,6 +15,7 @@
 #include "base/cstore.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "target/apply_access.h"
 #include "target/apply_store.h"
 #include "target/isns.h"
 #include "target/model.h"
@@ -147,6 +148,7 @@ apply_checks(void)
                                               .target_name = check_target_name,
                                               .address = check_address,
                                               .initiator = check_initiator,
+                                              .access = apply_access_check,
                                               .redirect = check_redirect,
                                               .isns_server = check_isns_server,
                                               .lun = check_lun};
@@ -360,7 +362,7 @@ add_target(const struct conf_target *ct)
         model_rule_add(t, ct->names[i].value, RULE_NAME);
     for (unsigned i = 0; i < ct->nlocals; i++)
         model_rule_add(t, ct->locals[i].value, RULE_LOCAL);
-    if (!ct->naddrs && !ct->nnames)
+    if (!ct->naddrs && !ct->nnames && !model.files)
         log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
                   LOG_ESC(t->name));
     for (unsigned i = 0; i < ct->nbinds; i++) {
@@ -376,9 +378,9 @@ void
 apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg)
 {
     static struct starting st; /* there is one start */
-    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL,
-                                                     DF_AUTHENTICATED};
+    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL, DF_AUTHENTICATED};
 
+    apply_access(c);
     add_auth(&model.auth, &c->accounts, c->chap_algs, c->chap_sha1_7);
     add_auth(&model.discovery, &c->discovery, CONF_UNSET, CONF_UNSET);
     model.filter = filters[c->discovery_filter];

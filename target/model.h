@@ -112,8 +112,8 @@ struct model {
     bool offline;        /* the whole daemon: every target answers as if it were offline */
     struct drain *drain; /* of the whole daemon, or NULL */
     enum discovery_filter filter;
-    const struct acl_files *files; /* IET's access files; NULL: none are in force */
-    bool dd_only;                  /* access by discovery domain; where it is not known: nobody */
+    struct acl_files *files; /* IET's access files; NULL: none are in force */
+    bool dd_only;            /* access by discovery domain; where it is not known: nobody */
 };
 extern struct model model;
 

@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import subprocess
+import tempfile
 import time
 
 from harness import (DISK, Closed, IQN, MIB, P, Skip, Target, default_targets, offer, row, scsi,
@@ -160,6 +161,39 @@ def patterns(env):
         assert d.iscsi("--op", "bind", *t, check=False).returncode != 0, "bound twice"
         d.iscsi("--op", "unbind", *t)
         assert login_status(env, IQN + "a", initiator=IQN + "host2") == 0x0202
+
+
+@row("AC-07", "9.3", "IET's access files: initiators.deny and initiators.allow beside a target's own "
+     "rules, targets.allow by local address", 40)
+def access_files(env):
+    port = free_port("0.0.0.0")
+    me, other = IQN + "me", IQN + "other"
+    tgts = [Target("a", [], ["alias x"]), Target("b", [], ["alias x"]),
+            Target("own", [], ["initiator-name " + other])]
+
+    def status(name, who=me, addr="127.0.0.1"):
+        return login_status(env, IQN + name, initiator=who, addr=(addr, port))
+
+    with tempfile.TemporaryDirectory() as d:
+        def daemon(**files):
+            head = ["portal 0.0.0.0:%d" % port]
+            for name, lines in files.items():
+                path = os.path.join(d, name)
+                with open(path, "w") as f:
+                    f.write("# a comment\n\n" + lines)
+                head.append("%s %s" % (name.replace("_", "-"), path))
+            return env.with_daemon(tgts, head=head)
+
+        with daemon(initiators_allow="%sa ^iqn\\..*:me$, 10.0.0.0/8\nALL 127.0.0.2\n" % IQN):
+            assert status("a") == 0 and status("a", other) == 0x0202
+            assert status("b") == 0x0202
+            assert status("own", other) == 0x0202, "both must admit"
+        with daemon(initiators_deny="%sb ALL\n" % IQN, initiators_allow=""):
+            assert status("a") == 0 and status("b") == 0x0202
+            assert status("own", other) == 0 and status("own") == 0x0202
+        with daemon(initiators_deny="", targets_allow="%sa 127.0.0.2\nALL ALL\n" % IQN):
+            assert status("a") == 0x0203 and status("a", addr="127.0.0.2") == 0
+            assert status("b") == 0
 
 
 @row("AC-06", "4.2.7", "names: case does not matter, controls and blanks and ill-formed UTF-8 and "
