@@ -148,6 +148,30 @@ conf_secret_file(const char *path, struct secret **out, char *err, size_t errsiz
     return account_secret_file(&src, path, out, err, errsize);
 }
 
+/* A file with secrets is its owner's alone. Files of other targets are often not: told, taken. */
+static void
+judge_file(const struct account_ctx *ctx, const struct raw_node *n, const struct conf_pos *pos)
+{
+    struct conf_file *f = n->file;
+    bool ours = file_syntax(f) == CONF_SYNTAX_EVTGT;
+
+    if (f->told || !f->st.is_file)
+        return;
+    if (f->st.mode & 077) {
+        conf_report_add(ctx->r, ours, pos,
+                        "%s holds a secret and others may read or write it (mode %03o): chmod 600 "
+                        "%s, or keep the accounts in an included file of mode 600, or the secret "
+                        "alone in one and write @/PATH",
+                        f->name, f->st.mode & 0777, f->name);
+        f->told = true;
+    } else if (ours && f->st.uid != 0 && f->st.uid != ctx->src->uid) {
+        conf_report_add(ctx->r, true, pos,
+                        "%s holds a secret and belongs to another user (uid %u): chown it to root",
+                        f->name, (unsigned)f->st.uid);
+        f->told = true;
+    }
+}
+
 /* The secret of a directive, or NULL: complained. Takes over and wipes `word`. */
 static struct secret *
 take_secret(const struct account_ctx *ctx, const struct raw_node *n, const struct conf_pos *pos,
@@ -171,14 +195,7 @@ take_secret(const struct account_ctx *ctx, const struct raw_node *n, const struc
                             "%s: this is taken for the secret itself; one in a file is written "
                             "@/PATH, from the root",
                             n->name);
-        if (!n->file->told && n->file->st.is_file && unfit(ctx->src, &n->file->st)) {
-            conf_report_add(
-                r, false, pos,
-                "%s holds a secret and others may read it (mode %03o): chmod 600 %s, or "
-                "write @/PATH and keep the secret in a file of its own",
-                n->file->name, (unsigned)n->file->st.mode & 0777, n->file->name);
-            n->file->told = true;
-        }
+        judge_file(ctx, n, pos);
     }
     if (s && secret_len(s) < SECRET_ADVISED)
         conf_report_add(r, false, pos,

@@ -25,14 +25,6 @@ struct builder {
 
 #define LUN_NUMBER_MAX 16383
 
-static bool
-says_tgt(const struct conf_file *f)
-{
-    while (f->syntax == CONF_SYNTAX_AUTO && f->parent)
-        f = f->parent;
-    return f->syntax == CONF_SYNTAX_TGT;
-}
-
 /* Unknown here: known elsewhere, or near to something, or the list. */
 static void
 complain_unknown(struct builder *b, const struct raw_node *n, unsigned scope, const char *level)
@@ -431,7 +423,7 @@ default_access(struct builder *b, struct conf_target *t, const struct raw_node *
 
     if (t->naddrs || t->nnames || b->access_rules)
         return;
-    if (says_tgt(n->file)) {
+    if (file_syntax(n->file) == CONF_SYNTAX_TGT) {
         conf_report_add(b->r, false, &n->pos,
                         "target %s names no initiator: everybody is admitted (syntax tgt)",
                         t->name);

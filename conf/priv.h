@@ -47,6 +47,8 @@ struct conf_raw *raw_read(const struct conf_source *src, const char *path, enum 
 struct conf_raw *raw_parse(const char *name, enum conf_syntax syntax, const char *text, size_t len,
                            struct conf_report *r);
 void raw_free(struct conf_raw *raw);
+/* What it is written in; never AUTO. */
+enum conf_syntax file_syntax(const struct conf_file *f);
 
 /* bundle.c */
 /* Reads what stands in b, which remembers where it was. */

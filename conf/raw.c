@@ -379,6 +379,14 @@ one_line(struct input *in)
     }
 }
 
+enum conf_syntax
+file_syntax(const struct conf_file *f)
+{
+    while (f->syntax == CONF_SYNTAX_AUTO && f->parent)
+        f = f->parent;
+    return f->syntax == CONF_SYNTAX_AUTO ? CONF_SYNTAX_EVTGT : f->syntax;
+}
+
 static struct conf_file *
 file_new(struct parser *p, struct conf_file *parent, const char *name)
 {

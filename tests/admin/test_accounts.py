@@ -223,7 +223,8 @@ def test_directives(settings):
 
 
 def test_file_modes(settings):
-    """A secret that others may read is warned about, or refused in a file of its own."""
+    """A secret that others may read is refused, in the configuration, in what it includes and in a
+    file of its own; in a file of tgt it is warned of."""
     with daemon(settings) as d:
         conf = d.path("c.conf")
 
@@ -235,7 +236,18 @@ def test_file_modes(settings):
                                   text=True, timeout=20)
 
         out = check("incominguser a " + SECRET, 0o644)
-        assert out.returncode == 0 and "others may read it (mode 644)" in out.stderr, out
+        assert out.returncode == 1 and "others may read or write it (mode 644)" in out.stderr, out
+        out = check("incominguser a %s\n</target>\nsyntax tgt\n<target iqn.2001-04.a:c>" % SECRET,
+                    0o644)
+        assert out.returncode == 0 and "others may read or write it (mode 644)" in out.stderr, out
+        part = d.path("accounts.conf")
+        for mode, status in ((0o640, 1), (0o600, 0)):
+            with open(part, "w") as f:
+                f.write("incominguser a %s\n" % SECRET)
+            os.chmod(part, mode)
+            out = check("include accounts.conf", 0o644)
+            assert out.returncode == status, out
+            assert status == 0 or part + ":1:16: error: " in out.stderr, out
         out = check("incominguser a " + SECRET, 0o600)
         assert out.returncode == 0 and "others may read" not in out.stderr, out
         out = check("incominguser a elevenbytes", 0o600)

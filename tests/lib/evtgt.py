@@ -149,6 +149,7 @@ class Daemon:
 
     def start(self):
         with open(self.conf, "w") as f:
+            os.chmod(self.conf, 0o600)  # it may hold secrets
             f.write(self.config())
         os.makedirs(self.path("state"), exist_ok=True)
         name = self.path("notify")
