@@ -102,6 +102,32 @@ model_account_delete(const char *user)
     return any;
 }
 
+static bool
+is_bound(const struct model_auth *where, const struct model_account *ma)
+{
+    list_each(it, &where->binds) {
+        if (container_of(it, struct model_bind, link)->ma == ma)
+            return true;
+    }
+    return false;
+}
+
+void
+model_account_prune(const char *user)
+{
+    list_each_safe(it, &model.accounts) {
+        struct model_account *ma = container_of(it, struct model_account, link);
+        bool bound = is_bound(&model.auth, ma) || is_bound(&model.discovery, ma);
+        list_each(t, &model.targets)
+            bound |= is_bound(&container_of(t, struct model_target, link)->auth, ma);
+        if (bound || strcmp(ma->account->user, user) != 0)
+            continue;
+        list_del(&ma->link);
+        account_put(ma->account);
+        free(ma);
+    }
+}
+
 /* --- bindings -------------------------------------------------------------------------------- */
 
 struct model_bind *

@@ -38,6 +38,61 @@ outgoing_arg(const struct admin_req *r)
     return json_is_true(json_object_get(r->args, "outgoing"));
 }
 
+/* "bind": where the account is bound as it is made, as IET has it; several places may then have one
+ * of the same name and different secrets. False: answered. */
+static bool
+bind_arg(struct admin_req *r, const char *user, struct model_auth **where)
+{
+    bool out = outgoing_arg(r);
+
+    *where = NULL;
+    if (!json_is_true(json_object_get(r->args, "bind"))) {
+        if (model_account_find(user))
+            admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
+        return model_account_find(user) == NULL;
+    }
+    *where = place_arg(r);
+    if (!*where)
+        return false;
+    if (out && model_bind_outgoing(*where))
+        admin_fail(r, AE_OUTGOING_EXISTS, NULL);
+    else if (model_bind_find(*where, user, out))
+        admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
+    else
+        return true;
+    return false;
+}
+
+/* The account is there; with a place it is bound there. had: there was one of that name before. */
+static void
+made(struct admin_req *r, struct model_account *ma, struct model_auth *where, bool had)
+{
+    const struct account *a = ma->account;
+    const char *user = json_string_value(json_object_get(r->args, "user"));
+    bool out = outgoing_arg(r);
+    const char *why = where ? model_bind_clash(where, a, out) : NULL;
+
+    if (why) {
+        admin_fail(r, AE_INVALID, "%s", why);
+        if (!had) /* else it may be one that was there, and bound nowhere yet */
+            model_account_prune(user);
+        return;
+    }
+    if (secret_len(a->secret) < ACCOUNT_SECRET_MIN)
+        log_event(LL_WARN, LA_ADMIN,
+                  "account-weak user=%s why=\"less than %u bytes (RFC 7143 9.2.1)\"",
+                  LOG_ESC(a->user), ACCOUNT_SECRET_MIN);
+    log_event(LL_NOTICE, LA_ADMIN, "account-new user=%s", LOG_ESC(a->user));
+    if (!where) {
+        admin_ok(r, NULL);
+        return;
+    }
+    model_bind_add(where, ma, out);
+    log_event(LL_NOTICE, LA_ADMIN, "account-bind user=%s target=%s outgoing=%s", LOG_ESC(a->user),
+              r->target ? r->target->name : "(discovery)", out ? "yes" : "no");
+    admin_publish(r);
+}
+
 void
 admin_account_new(struct admin_req *r)
 {
@@ -45,6 +100,9 @@ admin_account_new(struct admin_req *r)
     bool bad;
     const char *user = user_arg(r), *password;
     const json_t *names;
+    struct model_account *ma;
+    struct model_auth *where;
+    bool had = user && model_account_find(user);
 
     if (!user)
         return;
@@ -59,10 +117,8 @@ admin_account_new(struct admin_req *r)
         admin_fail(r, AE_INVALID, "a password has 1 to %u bytes", SECRET_MAX);
         return;
     }
-    if (model_account_find(user)) {
-        admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
+    if (!bind_arg(r, user, &where))
         return;
-    }
     names = json_object_get(r->args, "initiators");
     size_t n = json_array_size(names);
     const char **list = xcalloc(n + 1, sizeof *list);
@@ -75,16 +131,10 @@ admin_account_new(struct admin_req *r)
         admin_fail(r, AE_INVALID, "\"initiators\" wants an array of names");
     else if (names && n == 0) /* a limit that was forgotten must not mean everybody */
         admin_fail(r, AE_INVALID, "\"initiators\" is empty: names of initiators, or ALL");
-    else if (!model_account_get(user, s, list, err, sizeof err))
+    else if (!(ma = model_account_get(user, s, list, err, sizeof err)))
         admin_fail(r, AE_INVALID, "%s", err);
-    else {
-        if (secret_len(s) < ACCOUNT_SECRET_MIN)
-            log_event(LL_WARN, LA_ADMIN,
-                      "account-weak user=%s why=\"less than %u bytes (RFC 7143 9.2.1)\"",
-                      LOG_ESC(user), ACCOUNT_SECRET_MIN);
-        log_event(LL_NOTICE, LA_ADMIN, "account-new user=%s", LOG_ESC(user));
-        admin_ok(r, NULL);
-    }
+    else
+        made(r, ma, where, had);
     secret_put(s);
     free(list);
 }
@@ -171,6 +221,8 @@ admin_account_unbind(struct admin_req *r)
         model_bind_del(where, b);
         any = true;
     }
+    if (any && json_is_true(json_object_get(r->args, "delete")))
+        model_account_prune(user);
     if (!any) {
         admin_fail(r, AE_NO_ACCOUNT, NULL);
         return;

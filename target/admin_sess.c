@@ -78,6 +78,12 @@ sess_json(const struct sess *s)
     json_object_set_new(o, "bytes_in", json_integer((json_int_t)s->bytes_in));
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)s->bytes_out));
     json_object_set_new(o, "erl", json_integer(s->p.erl));
+    json_object_set_new(o, "max_connections", json_integer(s->p.max_connections));
+    json_object_set_new(o, "time2wait", json_integer(s->p.time2wait));
+    json_object_set_new(o, "time2retain", json_integer(s->p.time2retain));
+    json_object_set_new(o, "max_r2t", json_integer(s->p.max_r2t));
+    json_object_set_new(o, "data_pdu_in_order", json_boolean(s->p.data_pdu_in_order));
+    json_object_set_new(o, "data_seq_in_order", json_boolean(s->p.data_seq_in_order));
     json_object_set_new(o, "max_burst", json_integer(s->p.max_burst));
     json_object_set_new(o, "first_burst", json_integer(s->p.first_burst));
     json_object_set_new(o, "initial_r2t", json_boolean(s->p.initial_r2t));

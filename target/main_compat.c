@@ -185,8 +185,8 @@ static const char ietd_usage[] =
     "                           " IETD_CONF_OLD ")\n"
     "  -f, --foreground         stay in the foreground, log to stderr\n"
     "  -d, --debug LEVEL        1 and more: debug lines of all areas\n"
-    "  -u, --uid UID            run as this user\n"
-    "  -g, --gid GID            accepted: the group is the user's\n"
+    "  -u, --uid UID            run as this user; 0: as evtgtd chooses one\n"
+    "  -g, --gid GID            and as this group\n"
     "  -a, --address ADDRESS    listen there only (default: everywhere)\n"
     "  -p, --port PORT          listen on this port (default 3260)\n"
     "      --state-dir DIR      what outlives the daemon (default " STATEDIR ")\n"
@@ -209,6 +209,7 @@ main_args_ietd(struct main_options *o, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     const char *address = NULL, *port = NULL;
+    unsigned uid = 0, gid = 0; /* 0 is "not said", as ietd has it */
     int c;
 
     program = "ietd";
@@ -220,11 +221,8 @@ main_args_ietd(struct main_options *o, int argc, char **argv)
         case 'c': main_args_path(&o->conf_path, optarg); break;
         case 'f': o->foreground = true; break;
         case 'd': set_debug(optarg); break;
-        case 'u':
-            if (number("--uid", optarg, 0, 0xfffffffe) != getuid())
-                refuse("--uid %s: start it as that user instead", optarg);
-            break;
-        case 'g': (void)number("--gid", optarg, 0, 0xfffffffe); break;
+        case 'u': uid = number("--uid", optarg, 0, 0xfffffffe); break;
+        case 'g': gid = number("--gid", optarg, 0, 0xfffffffe); break;
         case 'a': address = optarg; break;
         case 'p': port = optarg; (void)number("--port", optarg, 1, 65535); break;
         case 'v': puts("ietd version " PACKAGE_VERSION " (evtgtd)"); exit(0);
@@ -234,6 +232,10 @@ main_args_ietd(struct main_options *o, int argc, char **argv)
     }
     if (optind < argc)
         refuse("\"%s\" is not expected", argv[optind]);
+    if (uid)
+        o->user = gid ? xasprintf("%u:%u", uid, gid) : xasprintf("%u", uid);
+    else if (gid)
+        refuse("--gid %u wants --uid as well", gid);
     if (address || port)
         add_listen(o, address ? address : "", port ? port : "3260");
     if (!o->conf_path) {

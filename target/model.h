@@ -150,6 +150,8 @@ struct model_account *model_account_get(const char *user, struct secret *secret,
                                         const char *const *names, char *err, size_t errsize);
 /* Every account of that name and what it is bound to. False: there is none. */
 bool model_account_delete(const char *user);
+/* Those accounts of that name that nothing binds. */
+void model_account_prune(const char *user);
 struct model_bind *model_bind_find(const struct model_auth *where, const char *user, bool outgoing);
 struct model_bind *model_bind_outgoing(const struct model_auth *where);
 void model_bind_add(struct model_auth *where, struct model_account *ma, bool outgoing);

@@ -19,11 +19,14 @@ int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
 int tgt_admin_main(int argc, char **argv);
 int tgt_setup_lun_main(int argc, char **argv);
 int tgtimg_main(int argc, char **argv);
+int ietadm_main(int argc, char **argv);
 
 /* -C, --control-port: which daemon, when the path is not given (call.c). 0: the usual one. */
 extern unsigned adm_control_port;
 /* Whether a daemon takes connections there. */
 bool adm_there(const char *socket);
+/* Called when no daemon is at `path`; ends the process. NULL: tgtadm's words and status. */
+extern void (*adm_no_daemon)(const char *path);
 
 /* Sends req as a line to the daemon and returns its answer (new reference). socket NULL: the
  * default. Does not return on failure: status 107 (ENOTCONN) when no daemon is there. */

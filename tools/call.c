@@ -19,6 +19,7 @@
 #define ANSWER_MAX (64u << 20)
 
 unsigned adm_control_port;
+void (*adm_no_daemon)(const char *path);
 
 static void
 socket_path(const char *given, struct sockaddr_un *sa)
@@ -61,6 +62,8 @@ dial(const char *given)
         if (errno == EACCES || errno == EPERM)
             adm_die(errno, "can't connect to the daemon at %s, %s; only root and its own user may",
                     path, strerror(errno));
+        if (adm_no_daemon)
+            adm_no_daemon(path);
         /* tgtadm's words first: scripts look for them */
         adm_die(ENOTCONN, "failed to send request hdr to tgt daemon, %s (no evtgtd answers at %s)",
                 strerror(ENOTCONN), path);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/adm.h"
+#include "tools/iet.h"
 
 const char *adm_name = "evtgtadm";
 
@@ -24,6 +25,7 @@ static const struct {
     {"tgt-admin", tgt_admin_main},
     {"tgt-setup-lun", tgt_setup_lun_main},
     {"tgtimg", tgtimg_main},
+    {"ietadm", ietadm_main},
 };
 
 void
@@ -52,5 +54,7 @@ main(int argc, char **argv)
         if (strcmp(adm_name, programs[i].name) == 0)
             return programs[i].run(argc, argv);
     }
+    if (argc > 1 && strcmp(argv[1], "iet-proc") == 0)
+        return iet_proc_main(argc - 1, argv + 1);
     return tgtadm_main(argc, argv);
 }

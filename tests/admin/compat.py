@@ -11,7 +11,7 @@ import time
 
 from lib.evtgt import Failed, SANITIZER, START_S, STOP_S, free_port
 
-TOOLS = ("tgtadm", "tgt-admin", "tgt-setup-lun", "tgtimg", "ietadm")
+TOOLS = ("tgtadm", "tgt-admin", "tgt-setup-lun", "tgtimg", "ietadm", "evtgtadm")
 
 
 class Old:
@@ -54,7 +54,7 @@ class Old:
                     status = "killed"
                 with open(log, "rb") as f:
                     text = f.read()
-                if kind is None and (status or SANITIZER.search(text)):
+                if kind is None and (status not in (0, -signal.SIGTERM) or SANITIZER.search(text)):
                     raise Failed("%s: status %s: %s" % (p.args[0], status, text[-3000:].decode()))
         finally:
             if not self.set.keep:
@@ -92,6 +92,15 @@ class Old:
                              timeout=timeout, env=self.env, cwd=self.dir)
         assert out.returncode == 0, (script, out)
         return out.stdout
+
+    def start(self, *args):
+        """A process that is ended by SIGTERM at the end."""
+        log = self.path("log%d" % len(self.procs))
+        with open(log, "ab") as f:
+            p = subprocess.Popen([os.path.join(self.bin, args[0])] + list(args[1:]), stdout=f, stderr=f,
+                                 stdin=subprocess.DEVNULL, env=self.env, cwd=self.dir)
+        self.procs.append((p, log))
+        return p
 
     def daemon(self, *args, ready=None, env=None, state="state"):
         """Starts a daemon by its old name; `ready`: a command that works once it is up."""

@@ -7,6 +7,7 @@ EXTRA_DIST += tests/admin/test_compare.py
 EXTRA_DIST += tests/admin/test_compat.py
 EXTRA_DIST += tests/admin/test_daemon.py
 EXTRA_DIST += tests/admin/test_ids.py
+EXTRA_DIST += tests/admin/test_ietadm.py
 EXTRA_DIST += tests/admin/test_install_compat.py
 EXTRA_DIST += tests/admin/test_protocol.py
 EXTRA_DIST += tests/admin/test_setup_lun.py
