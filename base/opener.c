@@ -34,19 +34,6 @@
 
 #define MAX_CHILDREN 256
 
-enum req_op { REQ_PERMIT, REQ_REVOKE, REQ_SEAL, REQ_OPEN, REQ_LISTEN, REQ_CALL };
-
-struct request {
-    enum req_op op;
-    int flags;  /* of open, of listen, of the permit; or the service */
-    size_t len; /* bytes of path that are a service's argument */
-    mode_t mode;
-    int backlog;
-    socklen_t addrlen;
-    struct sockaddr_storage addr;
-    char path[PATH_MAX];
-};
-
 struct service {
     opener_fn fn;
     bool at_once;
@@ -134,15 +121,15 @@ answer(int sock, int res)
 }
 
 static int
-do_request(const struct request *rq, int extra)
+do_request(const struct opener_request *rq, int extra)
 {
     switch (rq->op) {
-    case REQ_OPEN:
+    case OPENER_OPEN:
         return opener_do_open(rq->path, rq->flags | extra, rq->mode, guarded);
-    case REQ_LISTEN:
+    case OPENER_LISTEN:
         return opener_do_listen((const struct sockaddr *)&rq->addr, rq->addrlen, rq->backlog,
                                 (unsigned)rq->flags);
-    case REQ_CALL:
+    case OPENER_CALL:
         return services[rq->flags].fn(rq->path, rq->len);
     default:
         return -EINVAL;
@@ -150,7 +137,7 @@ do_request(const struct request *rq, int extra)
 }
 
 static _Noreturn void
-child_main(pid_t opener, int sock, const struct request *rq, int extra)
+child_main(pid_t opener, int sock, const struct opener_request *rq, int extra)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != opener)
@@ -172,7 +159,7 @@ reap_children(unsigned n)
 enum { FD_MAIN = 3, FD_OWN, FD_ASK, FD_REST };
 
 static unsigned
-serve_by_child(int sock, const struct request *rq, int extra, unsigned children)
+serve_by_child(int sock, const struct opener_request *rq, int extra, unsigned children)
 {
     if (children >= MAX_CHILDREN) {
         answer(sock, -EAGAIN);
@@ -188,13 +175,14 @@ serve_by_child(int sock, const struct request *rq, int extra, unsigned children)
         close(FD_MAIN);
         close(FD_OWN);
         child_sock = FD_ASK;
+        atomic_store(&in_process, false); /* the list is its parent's */
         child_main(self, sock, rq, extra);
     }
     return children + 1;
 }
 
 static void
-serve_at_once(int sock, const struct request *rq)
+serve_at_once(int sock, const struct opener_request *rq)
 {
     int res = services[rq->flags].fn(rq->path, rq->len);
     answer(sock, res);
@@ -204,28 +192,28 @@ serve_at_once(int sock, const struct request *rq)
 
 /* Does one request; the number of children afterwards. */
 static unsigned
-serve_one(int sock, const struct request *rq, bool vouched, unsigned children)
+serve_one(int sock, const struct opener_request *rq, bool vouched, unsigned children)
 {
     int extra = 0;
     switch (rq->op) {
-    case REQ_PERMIT:
+    case OPENER_PERMIT:
         answer(sock, permit_add(rq->path, (unsigned)rq->flags, vouched || !guarded));
         return children;
-    case REQ_REVOKE:
+    case OPENER_REVOKE:
         answer(sock, permit_del(rq->path));
         return children;
-    case REQ_SEAL:
+    case OPENER_SEAL:
         permit_seal();
         answer(sock, 0);
         return children;
-    case REQ_OPEN:
+    case OPENER_OPEN:
         extra = permit_check_open(rq->path, rq->flags);
         break;
-    case REQ_LISTEN:
+    case OPENER_LISTEN:
         if (guarded)
             extra = permit_check_listen((const struct sockaddr *)&rq->addr, rq->addrlen);
         break;
-    case REQ_CALL:
+    case OPENER_CALL:
         if (rq->flags < 0 || rq->flags >= OPENER_SERVICES || !services[rq->flags].fn) {
             extra = -EINVAL;
         } else if (services[rq->flags].at_once) {
@@ -247,7 +235,7 @@ serve_one(int sock, const struct request *rq, bool vouched, unsigned children)
 static bool
 serve(int sock, bool is_own, unsigned *children)
 {
-    static struct request rq;
+    static struct opener_request rq;
     int fds[FDS_MAX];
     ssize_t n = recv_fds(sock, &rq, sizeof rq, fds);
     if (n <= 0)
@@ -255,7 +243,7 @@ serve(int sock, bool is_own, unsigned *children)
     if (fds[0] >= 0) {
         if ((size_t)n == sizeof rq && memchr(rq.path, '\0', sizeof rq.path) &&
             rq.len < sizeof rq.path && rq.addrlen <= sizeof rq.addr &&
-            (!is_own || rq.op == REQ_PERMIT))
+            (!is_own || rq.op == OPENER_PERMIT))
             *children = serve_one(fds[0], &rq, is_own || permit_is_trusted(fds[1]), *children);
         else
             answer(fds[0], -EINVAL);
@@ -382,13 +370,13 @@ opener_stop(void)
 
 /* Sends a request and waits for the answer: a descriptor, 0, or -errno. */
 static int
-ask(const struct request *rq)
+ask(const struct opener_request *rq)
 {
     int sv[2], fds[FDS_MAX], err = -EIO;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return -errno;
     int give[FDS_MAX] = {sv[1], voucher};
-    unsigned n_give = rq->op == REQ_PERMIT && voucher >= 0 ? 2 : 1;
+    unsigned n_give = rq->op == OPENER_PERMIT && voucher >= 0 ? 2 : 1;
     pthread_mutex_lock(&sock_lock);
     int to = child_sock >= 0 ? child_sock : daemon_sock;
     int sent = to >= 0 ? send_fds(to, rq, sizeof *rq, give, n_give) : -EPIPE;
@@ -410,10 +398,10 @@ ask(const struct request *rq)
     return fds[0] >= 0 ? fds[0] : 0;
 }
 
-static struct request *
-request_new(enum req_op op, const void *arg, size_t len)
+static struct opener_request *
+request_new(enum opener_op op, const void *arg, size_t len)
 {
-    struct request *rq = xcalloc(1, sizeof *rq); /* zeroed: all of it is sent */
+    struct opener_request *rq = xcalloc(1, sizeof *rq); /* zeroed: all of it is sent */
     rq->op = op;
     rq->len = len;
     memcpy(rq->path, arg, len);
@@ -421,13 +409,13 @@ request_new(enum req_op op, const void *arg, size_t len)
 }
 
 static int
-ask_path(enum req_op op, const char *path, unsigned flags)
+ask_path(enum opener_op op, const char *path, unsigned flags)
 {
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
     if (atomic_load(&in_process)) /* kept for an opener that is started later */
-        return op == REQ_PERMIT ? permit_add(path, flags, true) : permit_del(path);
-    struct request *rq = request_new(op, path, strlen(path));
+        return op == OPENER_PERMIT ? permit_add(path, flags, true) : permit_del(path);
+    struct opener_request *rq = request_new(op, path, strlen(path));
     rq->flags = (int)flags;
     int res = ask(rq);
     free(rq);
@@ -437,19 +425,19 @@ ask_path(enum req_op op, const char *path, unsigned flags)
 int
 opener_permit(const char *path)
 {
-    return ask_path(REQ_PERMIT, path, 0);
+    return ask_path(OPENER_PERMIT, path, 0);
 }
 
 int
 opener_permit_new(const char *path)
 {
-    return ask_path(REQ_PERMIT, path, PERMIT_NEW);
+    return ask_path(OPENER_PERMIT, path, PERMIT_NEW);
 }
 
 int
 opener_revoke(const char *path)
 {
-    return ask_path(REQ_REVOKE, path, 0);
+    return ask_path(OPENER_REVOKE, path, 0);
 }
 
 int
@@ -457,7 +445,7 @@ opener_seal(void)
 {
     if (atomic_load(&in_process))
         return 0;
-    struct request *rq = request_new(REQ_SEAL, "", 0);
+    struct opener_request *rq = request_new(OPENER_SEAL, "", 0);
     int res = ask(rq);
     free(rq);
     return res;
@@ -476,7 +464,7 @@ opener_open(const char *path, int flags, mode_t mode)
         return -ENAMETOOLONG;
     if (atomic_load(&in_process))
         return opener_do_open(path, flags, mode, false);
-    struct request *rq = request_new(REQ_OPEN, path, strlen(path));
+    struct opener_request *rq = request_new(OPENER_OPEN, path, strlen(path));
     rq->flags = flags;
     rq->mode = mode;
     int res = ask(rq);
@@ -491,7 +479,7 @@ opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsig
         return -EINVAL;
     if (atomic_load(&in_process))
         return opener_do_listen(addr, addrlen, backlog, flags);
-    struct request *rq = request_new(REQ_LISTEN, "", 0);
+    struct opener_request *rq = request_new(OPENER_LISTEN, "", 0);
     memcpy(&rq->addr, addr, addrlen);
     rq->addrlen = addrlen;
     rq->flags = (int)flags;
@@ -508,7 +496,7 @@ opener_call(enum opener_service service, const void *arg, size_t len)
         return -EMSGSIZE;
     if (atomic_load(&in_process))
         return services[service].fn ? services[service].fn(arg, len) : -EINVAL;
-    struct request *rq = request_new(REQ_CALL, arg, len);
+    struct opener_request *rq = request_new(OPENER_CALL, arg, len);
     rq->flags = (int)service;
     int res = ask(rq);
     free(rq);

@@ -4,9 +4,32 @@
 #ifndef BASE_OPENER_PRIV_H
 #define BASE_OPENER_PRIV_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+
+/* One message; with it come the socket for the answer and, for a permit, who vouches for it. */
+enum opener_op {
+    OPENER_PERMIT,
+    OPENER_REVOKE,
+    OPENER_SEAL,
+    OPENER_OPEN,
+    OPENER_LISTEN,
+    OPENER_CALL
+};
+
+struct opener_request {
+    enum opener_op op;
+    int flags;  /* of open, of listen, of the permit; or the service */
+    size_t len; /* bytes of path that are a service's argument */
+    mode_t mode;
+    int backlog;
+    socklen_t addrlen;
+    struct sockaddr_storage addr;
+    char path[PATH_MAX];
+};
 
 #define PERMIT_NEW 1u /* the file may be made, too */
 

@@ -32,3 +32,7 @@ UNIT_TESTS += tests/unit/test-spin
 tests_unit_test_spin_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-hostport
 tests_unit_test_hostport_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-opener-guard
+tests_unit_test_opener_guard_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-privs
+tests_unit_test_privs_LDADD = $(BASE_UNIT_LIBS)
