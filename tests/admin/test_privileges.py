@@ -329,8 +329,13 @@ def test_not_root(settings):
             for lun in d.targets[0].luns:
                 os.chown(lun.where, n, n)
             plain = d.command
-            d.command = lambda: ["setpriv", "--reuid", str(n), "--regid", str(n), "--clear-groups",
-                                 exe] + plain()[1:]
+
+            def command():
+                os.chown(d.conf, n, n)
+                return ["setpriv", "--reuid", str(n), "--regid", str(n), "--clear-groups",
+                        exe] + plain()[1:]
+
+            d.command = command
             if not shutil.which("setpriv"):
                 raise Skip("needs setpriv")
             os.mkdir(d.path("state"))
