@@ -25,9 +25,10 @@
 struct run {
     struct tgt_admin *t;
     struct conf *conf;
+    struct conf_report report; /* of reading it */
     json_t *bundle;
-    json_t *targets;  /* as they were before the files were read */
-    json_t *accounts; /* names of accounts that are there */
+    json_t *targets;    /* as they were before the files were read */
+    json_t *accounts;   /* names of accounts that are there */
     long long last_tid; /* that the lines gave to a new target */
 };
 
@@ -65,7 +66,7 @@ begin(struct run *r, struct tgt_admin *t, bool warnings)
 {
     const char *path = t->conf ? t->conf : DEFAULT_CONF;
     static const struct conf_checks checks = {.key = any_key};
-    struct conf_report rep;
+    struct conf_report *rep = &r->report;
 
     *r = (struct run){.t = t};
     if (access(path, F_OK) < 0) {
@@ -78,15 +79,14 @@ begin(struct run *r, struct tgt_admin *t, bool warnings)
     r->targets = ta_targets();
     json_t *reply = ta_ask("account", "show", json_object());
     r->accounts = json_incref(json_object_get(json_object_get(reply, "data"), "accounts"));
-    conf_report_init(&rep);
-    struct conf_bundle *b = conf_bundle_read(path, CONF_SYNTAX_TGT, &rep);
-    r->conf = b ? conf_read_bundle(b, &checks, &rep) : NULL;
-    tell(t, &rep, warnings);
+    conf_report_init(rep);
+    struct conf_bundle *b = conf_bundle_read(path, CONF_SYNTAX_TGT, rep);
+    r->conf = b ? conf_read_bundle(b, &checks, rep) : NULL;
+    tell(t, rep, warnings);
     if (!r->conf)
         adm_die(EINVAL, "%s: nothing was changed", path);
     r->bundle = conf_bundle_pack(b);
     conf_bundle_free(b);
-    conf_report_fini(&rep);
     json_decref(reply);
 }
 
@@ -97,6 +97,7 @@ end(struct run *r)
     json_decref(r->bundle);
     json_decref(r->targets);
     json_decref(r->accounts);
+    conf_report_fini(&r->report);
 }
 
 static const struct conf_target *
@@ -237,36 +238,50 @@ discovery(struct run *r)
 
 /* --- targets --------------------------------------------------------------------------------- */
 
-/* The daemon's words about the files, as it has positions of its own. */
-static void
-messages(const json_t *reply)
+static bool
+told_already(const struct run *r, const char *text, json_int_t line)
 {
-    const json_t *list = json_object_get(json_object_get(reply, "data"), "messages"), *m;
-    size_t i;
+    for (unsigned i = 0; i < r->report.n; i++) {
+        if (r->report.v[i].line == line && strcmp(r->report.v[i].text, text) == 0)
+            return true;
+    }
+    return false;
+}
 
-    if (!list)
-        list = json_object_get(json_object_get(reply, "error"), "messages");
-    json_array_foreach(list, i, m)
+/* The daemon's words about the files: what only it can judge, and stores that it cannot open, whose
+ * units are there and not ready.  How many errors. */
+static unsigned
+messages(const struct run *r, const json_t *reply)
+{
+    const json_t *m;
+    size_t i;
+    unsigned errors = 0;
+
+    json_array_foreach(json_object_get(json_object_get(reply, "data"), "messages"), i, m)
     {
         const char *file = json_string_value(json_object_get(m, "file"));
         const char *text = json_string_value(json_object_get(m, "text"));
-        if (!json_is_true(json_object_get(m, "error")) || !text)
-            continue; /* warnings: told when the files were read */
+        json_int_t line = json_integer_value(json_object_get(m, "line"));
+        bool error = json_is_true(json_object_get(m, "error"));
+        if (!text || (!error && told_already(r, text, line)))
+            continue;
         (void)fflush(stdout);
-        fprintf(stderr, "%s: %s:%lld:%lld: %s\n", adm_name, file ? file : "",
-                (long long)json_integer_value(json_object_get(m, "line")),
-                (long long)json_integer_value(json_object_get(m, "col")), text);
+        fprintf(stderr, "%s: %s:%lld:%lld: %s%s\n", adm_name, file ? file : "", (long long)line,
+                (long long)json_integer_value(json_object_get(m, "col")),
+                error ? "" : "warning: ", text);
+        errors += error;
     }
+    return errors;
 }
 
-/* names is consumed; add: they must be new. */
+/* Makes targets of the configuration as it has them, all or none. names is consumed. */
 static json_t *
-apply(struct run *r, json_t *names, bool add)
+apply(const struct run *r, json_t *names)
 {
     const struct tgt_admin *t = r->t;
     return ta_ask("config", "apply",
-                  json_pack("{sO so sb sb sb}", "bundle", r->bundle, "targets", names, "add", add,
-                            "force", t->force, "pretend", t->pretend));
+                  json_pack("{sO so sb sb}", "bundle", r->bundle, "targets", names, "force",
+                            t->force, "pretend", t->pretend));
 }
 
 /* The tid that a new target is going to have, as far as it can be told. */
@@ -326,12 +341,13 @@ is_active(const json_t *reply)
 
 /* Why a target could not be made as it is configured. now: it is there, or NULL. */
 static void
-refused(struct run *r, const struct conf_target *c, const json_t *now, const json_t *reply)
+refused(struct run *r, const struct conf_target *c, const json_t *now, const json_t *reply,
+        unsigned errors)
 {
-    messages(reply);
     if (now && is_active(reply)) {
-        fprintf(stderr, "%s: %s: %s\n", adm_name, c->name, ta_words(reply));
         ta_used(r->t, now, "updated");
+    } else if (errors) {
+        ta_fault(r->t, EINVAL, "%s was not %s", c->name, now ? "updated" : "made");
     } else {
         ta_fault(r->t, EINVAL, "%s: %s", c->name, ta_words(reply));
     }
@@ -357,9 +373,10 @@ update_target(struct run *r, const char *name)
     }
     if (!now)
         say_new(r, c);
-    json_t *reply = apply(r, json_pack("[s]", c->name), false);
+    json_t *reply = apply(r, json_pack("[s]", c->name));
+    unsigned errors = messages(r, reply);
     if (!ta_ok(reply))
-        refused(r, c, now, reply);
+        refused(r, c, now, reply, errors);
     else if (now)
         say_changes(r, c, reply);
     ta_say(r->t, "%s", "");
@@ -436,14 +453,11 @@ ta_update(struct tgt_admin *t)
 static void
 add_target(struct run *r, const char *name)
 {
-    const struct conf_target *c = configured(r, name);
-    json_t *reply = apply(r, json_pack("[s]", name), true);
+    json_t *reply = apply(r, json_pack("[s]", name));
+    unsigned errors = messages(r, reply);
 
-    if (!ta_ok(reply) && strcmp(ta_code(reply), "target-exists") == 0 &&
-        !ta_by_name(r->targets, name))
-        ta_say(r->t, "# Target %s already exists!", name); /* by another call, meanwhile */
-    else if (!ta_ok(reply))
-        refused(r, c, NULL, reply);
+    if (!ta_ok(reply))
+        refused(r, configured(r, name), NULL, reply, errors);
     json_decref(reply);
 }
 
@@ -464,8 +478,10 @@ add_targets(struct run *r)
     }
     ta_say(r->t, "%s", "");
     if (json_array_size(wanted)) {
-        json_t *reply = apply(r, json_incref(wanted), true);
+        json_t *reply = apply(r, json_incref(wanted));
         bool done = ta_ok(reply);
+        if (done)
+            messages(r, reply);
         json_decref(reply);
         for (size_t i = 0; !done && i < json_array_size(wanted) && ta_go_on(r->t); i++)
             add_target(r, json_string_value(json_array_get(wanted, i)));

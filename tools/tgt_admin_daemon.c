@@ -48,9 +48,17 @@ ta_words(const json_t *reply)
 
 /* tgt-admin's lines on stdout when a tgtadm of its ends badly. */
 static void
-failed(const char *line, int status)
+ended(const char *line, int status)
 {
     printf("Command:\n\t%s\nexited with code: %d.\n", line, status);
+}
+
+static void
+failed(struct tgt_admin *t, const char *line, const json_t *reply)
+{
+    ta_fault(t, EINVAL, "%s", ta_words(reply));
+    if (!t->ignore_errors)
+        ended(line, EINVAL);
 }
 
 bool
@@ -63,11 +71,8 @@ ta_do(struct tgt_admin *t, const char *line, const char *mode, const char *op, j
     }
     json_t *reply = ta_ask(mode, op, args);
     bool ok = ta_ok(reply);
-    if (!ok) {
-        ta_fault(t, EINVAL, "%s", ta_words(reply));
-        if (!t->ignore_errors)
-            failed(line, EINVAL);
-    }
+    if (!ok)
+        failed(t, line, reply);
     json_decref(reply);
     return ok;
 }
@@ -156,7 +161,8 @@ ta_used(struct tgt_admin *t, const json_t *target, const char *doing)
     ta_say(t, "# Target with tid %lld (%s) is in use, it won't be %s.", tid_of(target),
            name_of(target), doing);
     ta_fault(t, EINVAL,
-             "%s is in use by %s: it was not %s; --force does it, and ends what is in the way",
+             "this target is still active: %s is in use by %s, it was not %s; --force does it, and "
+             "ends what is in the way",
              name_of(target), *who ? who : "commands at work", doing);
     t->broken = broken; /* the others are done all the same */
 }
@@ -173,10 +179,15 @@ ta_delete(struct tgt_admin *t, const json_t *target, const char *how)
     ta_say(t, "# Removing target: %s", name_of(target));
     char *line = xasprintf("tgtadm -C %u --mode target --op delete%s --tid=%lld", adm_control_port,
                            force ? " --force" : "", tid_of(target));
-    json_t *args = json_pack("{sI}", "tid", (json_int_t)tid_of(target));
-    if (t->force)
-        json_object_set_new(args, "force", json_true());
-    ta_do(t, line, "target", "delete", args);
+    json_t *args = json_pack("{sI sb}", "tid", (json_int_t)tid_of(target), "force", t->force);
+    ta_say(t, "%s", line);
+    json_t *reply = t->pretend ? NULL : ta_ask("target", "delete", json_incref(args));
+    if (reply && strcmp(ta_code(reply), "target-active") == 0)
+        ta_used(t, target, how); /* since a moment */
+    else if (reply && !ta_ok(reply) && strcmp(ta_code(reply), "no-target") != 0)
+        failed(t, line, reply);
+    json_decref(reply);
+    json_decref(args);
     ta_say(t, "%s", "");
     free(line);
 }
@@ -192,15 +203,13 @@ ta_show(struct tgt_admin *t)
         puts(line);
     if (!t->pretend) {
         if (!adm_there(NULL))
-            failed(line, ENOTCONN); /* and adm_call says why */
+            ended(line, ENOTCONN); /* and adm_call says why */
         (void)fflush(stdout);
         json_t *reply = ta_ask("target", "show", json_object());
-        if (ta_ok(reply)) {
+        if (ta_ok(reply))
             adm_print("target", "show", false, json_object_get(reply, "data"));
-        } else {
-            ta_fault(t, EINVAL, "%s", ta_words(reply));
-            failed(line, EINVAL);
-        }
+        else
+            failed(t, line, reply);
         json_decref(reply);
     }
     free(line);

@@ -149,8 +149,7 @@ lun_lines(struct lines *l, long long tid, const struct conf_lun *u)
     add(l, "backing-store",
         "--lld iscsi --op new --mode logicalunit --tid %lld --lun %d -b \"%s\"  %s%s %s%s %s%s %s",
         tid, u->number, u->path ? u->path : "", u->bs == CONF_BS_AUTO ? "" : "--bstype ",
-        bs_name(u->bs),
-        u->bsopts && *u->bsopts ? "--bsopts " : "", u->bsopts ? u->bsopts : "",
+        bs_name(u->bs), u->bsopts && *u->bsopts ? "--bsopts " : "", u->bsopts ? u->bsopts : "",
         u->direct || u->sync ? "--bsoflags " : "",
         u->direct && u->sync ? "sync:direct"
         : u->sync            ? "sync"
