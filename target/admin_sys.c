@@ -56,6 +56,7 @@ admin_system_show(struct admin_req *r)
     json_object_set_new(o, "placement", json_string(tgt_opts.affine ? "affine" : "spread"));
     json_object_set_new(o, "backing_stores", json_pack("[sss]", "fileio", "blockio", "null"));
     json_object_set_new(o, "device_types", json_pack("[ss]", "disk", "controller"));
+    json_object_set_new(o, "discovery", admin_account_list(&model.discovery));
     json_object_set_new(o, "isns", isns_json());
     admin_ok(r, o);
 }

@@ -36,6 +36,14 @@ bs_name(const char *type)
     return strcmp(type, "fileio") == 0 ? "rdwr" : type;
 }
 
+/* Called by a name of tgt: what tgt does not have is left out, since its readers take each line below
+ * "ACL information:" for a rule. */
+static bool
+is_tgt(void)
+{
+    return strcmp(adm_name, "tgtadm") == 0 || strcmp(adm_name, "tgt-admin") == 0;
+}
+
 static void
 print_lun_head(long long lun, const char *type, const char *id, const char *sn)
 {
@@ -113,7 +121,7 @@ print_nexus(const json_t *s)
 static void
 print_drain(const json_t *o)
 {
-    if (json_is_true(json_object_get(o, "draining")))
+    if (json_is_true(json_object_get(o, "draining")) && !is_tgt())
         printf("    Drained: new logins are %s%s\n", *str(o, "drain_to") ? "sent to " : "refused",
                str(o, "drain_to"));
 }
@@ -165,6 +173,8 @@ print_target(const json_t *t)
         printf("        %s\n", json_string_value(v));
     json_array_foreach(json_object_get(t, "initiators"), i, v)
         printf("        %s\n", json_string_value(v));
+    if (is_tgt())
+        return;
     if (json_array_size(json_object_get(t, "portals")))
         printf("    Portals:\n");
     json_array_foreach(json_object_get(t, "portals"), i, v)
@@ -294,6 +304,9 @@ print_isns(const json_t *i)
 static void
 print_system(const json_t *d)
 {
+    const json_t *v;
+    size_t i;
+
     printf("System:\n    State: %s\n    debug: %s\n", str(d, "state"),
            json_is_true(json_object_get(d, "debug")) ? "on" : "off");
     print_drain(d);
@@ -305,6 +318,11 @@ print_system(const json_t *d)
            "    fileio (bsoflags sync:direct)\n"
            "    blockio (bsoflags sync)\n"
            "Device types:\n    disk\n    controller\n");
+    if (json_array_size(json_object_get(d, "discovery")))
+        printf("    Account information:\n\n"); /* of discovery; as tgtadm prints it */
+    json_array_foreach(json_object_get(d, "discovery"), i, v)
+        printf("    %s%s\n", str(v, "user"),
+               json_is_true(json_object_get(v, "outgoing")) ? " (outgoing)" : "");
     print_isns(json_object_get(d, "isns"));
 }
 

@@ -447,12 +447,27 @@ put_path(json_t *o, const char *path)
     free(abs);
 }
 
+/* What tgt knows and evtgt does not have is refused by the daemon, in other words. */
+static void
+check_device_type(const char *type)
+{
+    static const char *const known[] = {"disk", "tape", "ssc", "cd", "changer", "osd", "pt"};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (is(type, known[i]))
+            return;
+    }
+    adm_die(EINVAL, "unknown target type: %s", type);
+}
+
 static void
 lun_new(const struct args *a, json_t *o)
 {
     json_t *p = a->params ? params_json(a->params) : json_object();
 
     allow(a, "logicalunit", "ofytlbEYSPF");
+    if (a->device_type)
+        check_device_type(a->device_type);
     bool null = a->bstype && strncmp(a->bstype, "null", 4) == 0;
     if (!a->store && !null)
         adm_die(EINVAL, "'backing-store' option is necessary");
