@@ -271,6 +271,45 @@ def test_port_below_1024(settings):
         assert "portal-open addr=127.0.0.1:861" in d.tail(), d.tail()
 
 
+def unit_text():
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(top, "dist", "evtgtd.service.in")) as f:
+        return f.read()
+
+
+def test_service_unit_leaves_enough(settings):
+    """With the capabilities and the umask that the systemd unit gives."""
+    need_root()
+    unit = dict(line.split("=", 1) for line in unit_text().splitlines() if "=" in line)
+    caps = [c[4:].lower() for c in unit["CapabilityBoundingSet"].split()]
+    if not shutil.which("setpriv"):
+        raise Skip("needs setpriv")
+    with closed(settings) as d:
+        plain = d.command
+        d.command = lambda: ["setpriv", "--no-new-privs", "--bounding-set",
+                             "-all," + ",".join("+" + c for c in caps)] + plain()
+        old = os.umask(int(unit["UMask"], 8))
+        try:
+            d.start()
+        finally:
+            os.umask(old)
+        check_gone(d.proc.pid, default_user().pw_uid, default_user().pw_gid)
+        assert status(openers(d.proc.pid)[0])["CapEff"] == ["000000000008040f"]
+        assert show(d).count("Online: Yes") == 2, show(d)
+
+
+def test_service_unit_is_right(settings):
+    if not shutil.which("systemd-analyze"):
+        raise Skip("needs systemd-analyze")
+    with closed(settings) as d:
+        path = d.path("evtgtd.service")
+        with open(path, "w") as f:
+            f.write(unit_text().replace("@sbindir@/evtgtd", settings.daemon))
+        out = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True,
+                             text=True, timeout=30)
+        assert out.returncode == 0 and not out.stderr.strip(), out
+
+
 def test_owner_of_a_port_is_named(settings):
     need_root()
     with closed(settings) as d, socket.socket() as s:
