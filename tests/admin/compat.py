@@ -97,8 +97,8 @@ class Old:
         """A process that is ended by SIGTERM at the end."""
         log = self.path("log%d" % len(self.procs))
         with open(log, "ab") as f:
-            p = subprocess.Popen([os.path.join(self.bin, args[0])] + list(args[1:]), stdout=f, stderr=f,
-                                 stdin=subprocess.DEVNULL, env=self.env, cwd=self.dir)
+            p = subprocess.Popen([shutil.which(args[0], path=self.env["PATH"])] + list(args[1:]), stdout=f,
+                                 stderr=f, stdin=subprocess.DEVNULL, env=self.env, cwd=self.dir)
         self.procs.append((p, log))
         return p
 

@@ -10,6 +10,7 @@ EXTRA_DIST += tests/admin/test_ids.py
 EXTRA_DIST += tests/admin/test_ietadm.py
 EXTRA_DIST += tests/admin/test_install_compat.py
 EXTRA_DIST += tests/admin/test_privileges.py
+EXTRA_DIST += tests/admin/test_integrations.py
 EXTRA_DIST += tests/admin/test_protocol.py
 EXTRA_DIST += tests/admin/test_setup_lun.py
 EXTRA_DIST += tests/admin/test_tgt_admin.py
