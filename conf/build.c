@@ -162,7 +162,7 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
     conf_lun_copy(&l, defaults);
     l.pos = n->pos;
     free(l.path);
-    l.path = xstrdup(n->value);
+    l.path = xstrdup(strcmp(n->value, "none") == 0 ? "" : n->value); /* no medium */
     unsigned before = b->r->nerrors;
     if (n->children) {
         /* layers and designators of the block replace those of the target */

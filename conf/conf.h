@@ -51,9 +51,12 @@ enum conf_ids { IDS_EVTGT, IDS_TGT, IDS_IET };
 /* A logical unit's settings; owns its strings (conf_lun_init, _copy, _fini). */
 struct conf_lun {
     struct conf_pos pos, at[LUN_AT_COUNT];
-    char *path;   /* absolute; "" only for null */
+    char *path;   /* absolute; "" only for null, and for a removable unit without a medium */
     char *bsopts; /* "k=v;k=v" or "" */
     char *layers; /* as be_opts.layers, or "" */
+    /* mode_page, each once, blank-separated, or "". The bits that write_cache and descriptor_sense
+     * say are 0 here. */
+    char *mode_pages;
     enum conf_bs bs;
     int number;                    /* 0..16383; -1: not assigned yet */
     char scsi_id[64], scsi_sn[64]; /* "": default */

@@ -21,6 +21,7 @@ conf_lun_init(struct conf_lun *l)
     l->path = xstrdup("");
     l->bsopts = xstrdup("");
     l->layers = xstrdup("");
+    l->mode_pages = xstrdup("");
     l->number = -1;
     l->lbppbe = l->rotation_rate = CONF_UNSET;
     l->write_cache = l->online = true;
@@ -32,6 +33,7 @@ conf_lun_fini(struct conf_lun *l)
     free(l->path);
     free(l->bsopts);
     free(l->layers);
+    free(l->mode_pages);
     memset(l, 0, sizeof *l);
 }
 
@@ -42,6 +44,7 @@ conf_lun_copy(struct conf_lun *dst, const struct conf_lun *src)
     dst->path = xstrdup(src->path);
     dst->bsopts = xstrdup(src->bsopts);
     dst->layers = xstrdup(src->layers);
+    dst->mode_pages = xstrdup(src->mode_pages);
 }
 
 /* "k=v,k=v" of `params`, each as a directive of its own. */
@@ -99,7 +102,11 @@ int
 conf_lun_check(const struct conf_lun *l, char *err, size_t errsize)
 {
     const char *why = NULL;
-    if (l->bs != CONF_BS_NULL && l->path[0] != '/')
+    bool empty = l->bs != CONF_BS_NULL && !l->path[0];
+    if (empty && !l->removable)
+        why =
+            "only a removable unit can be without a medium; a backing store wants an absolute path";
+    else if (!empty && l->bs != CONF_BS_NULL && l->path[0] != '/')
         why = "a backing store wants an absolute path";
     else if (l->bs != CONF_BS_NULL && l->size)
         why = "size is for bs-type null only; a file or device has its own";
@@ -117,11 +124,11 @@ bool
 conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
 {
     return strcmp(a->path, b->path) == 0 && strcmp(a->bsopts, b->bsopts) == 0 &&
-           strcmp(a->layers, b->layers) == 0 && a->bs == b->bs &&
-           strcmp(a->scsi_id, b->scsi_id) == 0 && strcmp(a->scsi_sn, b->scsi_sn) == 0 &&
-           a->naa_len == b->naa_len && memcmp(a->naa, b->naa, a->naa_len) == 0 &&
-           a->eui_len == b->eui_len && memcmp(a->eui, b->eui, a->eui_len) == 0 &&
-           a->designators_len == b->designators_len &&
+           strcmp(a->layers, b->layers) == 0 && strcmp(a->mode_pages, b->mode_pages) == 0 &&
+           a->bs == b->bs && strcmp(a->scsi_id, b->scsi_id) == 0 &&
+           strcmp(a->scsi_sn, b->scsi_sn) == 0 && a->naa_len == b->naa_len &&
+           memcmp(a->naa, b->naa, a->naa_len) == 0 && a->eui_len == b->eui_len &&
+           memcmp(a->eui, b->eui, a->eui_len) == 0 && a->designators_len == b->designators_len &&
            memcmp(a->designators, b->designators, a->designators_len) == 0 &&
            a->scsi_sn_width == b->scsi_sn_width && strcmp(a->vendor_id, b->vendor_id) == 0 &&
            strcmp(a->product_id, b->product_id) == 0 &&

@@ -103,6 +103,8 @@ extern const struct conf_type type_device_type, type_bs_type, type_bsoflags, typ
     type_block_size, type_rotation, type_size, type_naa, type_eui, type_designator,
     type_sense_format, type_lun;
 
+extern const struct conf_type type_mode_page; /* lun_pages.c */
+
 struct directive {
     const char *name;
     unsigned scopes;

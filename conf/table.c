@@ -127,18 +127,17 @@ static const struct directive table[] = {
     {"rotation_rate", SC_TL | SC_LIVE, &type_rotation, 0, 0, 0, false, NULL},
     {"device-type", SC_TL, &type_device_type, 0, 0, 0, false, NULL},
     {"bs-type", SC_TL, &type_bs_type, 0, 0, 0, false, NULL},
-    {"bsopts", SC_TL, &type_owned, L(bsopts), 0, 1023, false, NULL},
-    {"bsoflags", SC_TL, &type_bsoflags, 0, 0, 0, false, NULL},
+    {"bsopts", SC_TL | SC_LIVE, &type_owned, L(bsopts), 0, 1023, false, NULL},
+    {"bsoflags", SC_TL | SC_LIVE, &type_bsoflags, 0, 0, 0, false, NULL},
     {"allow-in-use", SC_TL, &type_bool, L(allow_in_use), 0, 0, false, NULL},
     {"block-size", SC_TL, &type_block_size, 0, 0, 0, false, NULL},
     {"size", SC_TL, &type_size, 0, 0, 1ull << 60, false, NULL},
     {"layer", SC_TL, &type_layer, 0, 0, 1023, true, NULL},
     {"lun", SC_TL, &type_lun, L(number), 0, 16383, false, NULL},
     {"params", SC_TL, NULL, 0, 0, 0, true, NULL},
-    {"mode_page", SC_TL | SC_LIVE, NULL, 0, 0, 0, true,
-     "mode pages cannot be given by value in this version"},
-    {"path", SC_TL | SC_LIVE, NULL, 0, 0, 0, false,
-     "a disk's path is given by backing-store and does not change"},
+    {"mode_page", SC_TL | SC_LIVE, &type_mode_page, 0, 0, 0, true, NULL},
+    {"path", SC_LIVE, &type_owned, L(path), 0, 4095, false, NULL},
+    {"path", SC_TL, NULL, 0, 0, 0, false, "a file gives a disk's path by backing-store"},
 };
 /* clang-format on */
 
@@ -177,10 +176,15 @@ table_find_any(const char *name)
 const char *
 conf_directive(unsigned i, bool *understood)
 {
-    if (i >= ROWS)
-        return NULL;
-    *understood = !table[i].refuse;
-    return table[i].name;
+    for (size_t k = 0; k < ROWS; k++) {
+        if (table[k].scopes == SC_LIVE) /* stands in no file */
+            continue;
+        if (i-- == 0) {
+            *understood = !table[k].refuse;
+            return table[k].name;
+        }
+    }
+    return NULL;
 }
 
 /* Edit distance without regard to case, `-` and `_` alike; at most `limit` + 1. */

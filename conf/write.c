@@ -238,7 +238,7 @@ put_lun(struct writer *w, const struct conf_lun *l)
     struct conf_lun plain;
 
     conf_lun_init(&plain);
-    open_block(w, "backing-store", l->path);
+    open_block(w, "backing-store", *l->path ? l->path : "none");
     put_rows(w, SC_LUN, l, &plain);
     close_block(w, "backing-store");
     conf_lun_fini(&plain);

@@ -309,7 +309,7 @@ init_private(struct scsi_cmd *cmd)
     cmd->pos = cmd->end = 0;
     cmd->phase = PH_RUNNING;
     cmd->park_why = PARK_NONE;
-    cmd->is_orphan = cmd->lent = cmd->holds_range = false;
+    cmd->is_orphan = cmd->is_counted = cmd->lent = cmd->holds_range = false;
     memset(cmd->scratch, 0, sizeof cmd->scratch);
     list_init(&cmd->link);
     list_init(&cmd->parkq);
@@ -362,5 +362,7 @@ scsi_submit(struct scsi_cmd *cmd)
         return;
     if (!check_data(cmd, op))
         return;
+    if (cmd->nx != NULL)
+        task_count(cmd);
     task_enable(cmd);
 }

@@ -33,6 +33,28 @@ nexus_new(struct itn *itn, const struct lun_map_entry *e, unsigned ua)
     return nx;
 }
 
+/* The unit was exchanged: what the old nexus had on it goes on.  Both locks in turn, never both. */
+static struct nexus *
+nexus_follow(struct itn *itn, const struct lun_map_entry *e, struct nexus *had)
+{
+    struct nexus *nx = nexus_new(itn, e, e->lun->first_ua | atomic_load(&had->ua));
+
+    pthread_mutex_lock(&had->lun->lock);
+    bool reserved = had->lun->reserved_by == had, prevent = had->prevent;
+    pthread_mutex_unlock(&had->lun->lock);
+    nx->stat = had->stat;
+    memset(&had->stat, 0, sizeof had->stat);
+    pthread_mutex_lock(&nx->lun->lock);
+    if (reserved && nx->lun->reserved_by == NULL) {
+        nx->lun->reserved_by = nx;
+        atomic_fetch_add_explicit(&nx->lun->generation, 1, memory_order_release);
+    }
+    nx->prevent = prevent;
+    nx->lun->prevent += prevent;
+    pthread_mutex_unlock(&nx->lun->lock);
+    return nx;
+}
+
 /* Stays on lun->nexuses until its last command is over: a reset must find those too. */
 static void
 nexus_free(struct nexus *nx)
@@ -41,6 +63,7 @@ nexus_free(struct nexus *nx)
 
     pthread_mutex_lock(&lun->lock);
     list_del(&nx->on_lun);
+    scsi_stat_add(&lun->past, &nx->stat);
     pthread_mutex_unlock(&lun->lock);
     lun_put(lun);
     free(nx);
@@ -125,18 +148,27 @@ itn_nexus(const struct itn *itn, uint16_t number)
 
 /* --- I_T nexuses ----------------------------------------------------------------------------- */
 
-/* Takes over from the nexuses there are what the new map keeps. */
-static void
+/* Takes over from the nexuses there are what the new map keeps.  True: it has other units than
+ * before, so that the inventory has changed; exchanged ones are no others. */
+static bool
 apply_map(struct itn *itn, struct lun_map *map, unsigned new_ua)
 {
     unsigned n = lun_map_count(map), oldn = itn->nnx;
     struct nexus **old = itn->nx;
     struct nexus **nx = xcalloc(n + 1, sizeof *nx);
+    bool changed = n != oldn;
 
     for (unsigned i = 0; i < n; i++) {
         const struct lun_map_entry *e = lun_map_at(map, i);
         struct nexus *have = itn_nexus(itn, e->number);
-        nx[i] = have != NULL && have->lun == e->lun ? have : nexus_new(itn, e, new_ua);
+        if (have != NULL && have->lun == e->lun) {
+            nx[i] = have;
+        } else if (have != NULL && have->lun->id == e->lun->follows) {
+            nx[i] = nexus_follow(itn, e, have);
+        } else {
+            nx[i] = nexus_new(itn, e, new_ua);
+            changed = true;
+        }
     }
     itn->nx = nx;
     itn->nnx = n;
@@ -144,6 +176,7 @@ apply_map(struct itn *itn, struct lun_map *map, unsigned new_ua)
         if (itn_nexus(itn, old[i]->number) != old[i])
             nexus_kill(old[i], false);
     free(old);
+    return changed;
 }
 
 struct itn *
@@ -162,7 +195,7 @@ itn_new(struct worker *w, const struct itn_params *p)
     itn->budget = p->budget != NULL ? p->budget : worker_budget(w);
     itn->map = lun_map_get(p->map);
     list_init(&itn->loose);
-    apply_map(itn, itn->map, 1u << UA_POWER_ON);
+    (void)apply_map(itn, itn->map, 1u << UA_POWER_ON);
     return itn;
 }
 
@@ -173,8 +206,8 @@ itn_set_map(struct itn *itn, struct lun_map *map)
     struct lun_map *old = itn->map;
 
     itn->map = lun_map_get(map);
-    apply_map(itn, map, 1u << UA_POWER_ON);
-    for (unsigned i = 0; i < itn->nnx; i++)
+    bool changed = apply_map(itn, map, 1u << UA_POWER_ON);
+    for (unsigned i = 0; changed && i < itn->nnx; i++)
         ua_set(itn->nx[i], UA_LUNS_CHANGED);
     lun_map_put(old);
 }
@@ -205,6 +238,31 @@ itn_free(struct itn *itn)
     abort_all(&itn->loose, true);
     itn->budget = worker_budget(itn->w);
     itn_unref(itn);
+}
+
+void
+scsi_stat_add(struct scsi_stat *to, const struct scsi_stat *s)
+{
+    to->rd_subm_bytes += s->rd_subm_bytes;
+    to->rd_subm += s->rd_subm;
+    to->rd_done_bytes += s->rd_done_bytes;
+    to->rd_done += s->rd_done;
+    to->wr_subm_bytes += s->wr_subm_bytes;
+    to->wr_subm += s->wr_subm;
+    to->wr_done_bytes += s->wr_done_bytes;
+    to->wr_done += s->wr_done;
+    to->errs += s->errs;
+}
+
+bool
+itn_stat(const struct itn *itn, unsigned i, uint16_t *number, struct scsi_stat *out)
+{
+    worker_assert_owner(itn->w);
+    if (i >= itn->nnx)
+        return false;
+    *number = itn->nx[i]->number;
+    *out = itn->nx[i]->stat;
+    return true;
 }
 
 unsigned

@@ -122,7 +122,9 @@ record_name(const struct lun_ident *id)
 struct lun *
 lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsize)
 {
+    static atomic_uint_fast64_t last_id;
     const char *fault = conf_fault(conf);
+    struct mode_table pages;
 
     if (fault == NULL && !is_fit(conf, be))
         fault = "block size and backing store do not fit";
@@ -130,10 +132,15 @@ lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsi
         snprintf(err, errsize, "%s", fault);
         return NULL;
     }
+    if (mode_table_make(&pages, conf->mode_pages, err, errsize) < 0)
+        return NULL;
     struct lun *lun = xcalloc(1, sizeof *lun);
     ref_init(&lun->ref);
+    lun->id = atomic_fetch_add(&last_id, 1) + 1;
+    lun->pages = pages;
     lun->be = be;
     lun->conf = *conf;
+    lun->conf.mode_pages = NULL;
     fill_defaults(&lun->conf);
     lun->block_size = conf->block_size;
     lun->block_shift = (uint8_t)__builtin_ctz(conf->block_size);
@@ -206,10 +213,18 @@ is_inquiry_changed(const struct lun_conf *a, const struct lun_conf *b)
            a->opt_xfer_len != b->opt_xfer_len || a->rotation_rate != b->rotation_rate;
 }
 
+/* What READ CAPACITY(16) tells beside the size (SBC-3 5.16.2). */
+static bool
+is_capacity_changed(const struct lun_conf *a, const struct lun_conf *b)
+{
+    return a->lbppbe != b->lbppbe || a->la_lba != b->la_lba || a->thin != b->thin;
+}
+
 int
 lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize)
 {
     struct lun_conf c = *conf;
+    struct mode_table pages;
     const char *fault;
 
     fill_defaults(&c);
@@ -220,6 +235,9 @@ lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsi
         snprintf(err, errsize, "%s", fault);
         return -1;
     }
+    if (mode_table_make(&pages, c.mode_pages, err, errsize) < 0)
+        return -1;
+    c.mode_pages = NULL;
 
     pthread_mutex_lock(&lun->lock);
     struct lun_conf old = lun->conf;
@@ -233,12 +251,19 @@ lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsi
         v.swp = lun->saved.swp = c.swp;
     if (c.descriptor_sense != old.descriptor_sense)
         v.d_sense = lun->saved.d_sense = c.descriptor_sense;
-    bool mode_changed = memcmp(&v, &lun->cur, sizeof v) != 0 || c.read_only != old.read_only;
+    bool mode_changed = memcmp(&v, &lun->cur, sizeof v) != 0 || c.read_only != old.read_only ||
+                        memcmp(&pages, &lun->pages, sizeof pages) != 0;
+    bool cache_goes_off = lun->cur.wce && !v.wce;
+    lun->pages = pages;
     mode_publish(lun, &v);
     pthread_mutex_unlock(&lun->lock);
 
+    if (cache_goes_off) /* who reads WCE=0 sends no SYNCHRONIZE CACHE for what is in it */
+        lun_flush(lun);
     if (is_inquiry_changed(&old, &c))
         ua_set_lun(lun, UA_INQUIRY_CHANGED, NULL);
+    if (is_capacity_changed(&old, &c))
+        ua_set_lun(lun, UA_CAPACITY_CHANGED, NULL);
     if (mode_changed)
         ua_set_lun(lun, UA_MODE_CHANGED, NULL);
     if (c.online != atomic_load(&lun->online))
@@ -256,6 +281,36 @@ lun_set_online(struct lun *lun, bool online)
     pthread_mutex_unlock(&lun->lock);
     if (changed && online)
         ua_set_lun(lun, UA_MEDIUM_CHANGED, NULL);
+}
+
+void
+lun_follow(struct lun *lun, struct lun *old)
+{
+    lun->follows = old->id;
+    lun->first_ua = 0;
+    if (lun_not_ready(lun) == 0)
+        lun->first_ua |= 1u << UA_MEDIUM_CHANGED;
+    if (lun_nblocks(lun) != lun_nblocks(old) || lun->block_size != old->block_size ||
+        is_capacity_changed(&lun->conf, &old->conf) || lun_is_thin(lun) != lun_is_thin(old))
+        lun->first_ua |= 1u << UA_CAPACITY_CHANGED;
+    if (is_inquiry_changed(&lun->conf, &old->conf))
+        lun->first_ua |= 1u << UA_INQUIRY_CHANGED;
+    if (memcmp(&lun->cur, &old->cur, sizeof lun->cur) != 0 ||
+        memcmp(&lun->pages, &old->pages, sizeof lun->pages) != 0 ||
+        lun->conf.read_only != old->conf.read_only)
+        lun->first_ua |= 1u << UA_MODE_CHANGED;
+    pthread_mutex_lock(&old->lock);
+    struct scsi_stat past = old->past;
+    pthread_mutex_unlock(&old->lock);
+    lun->past = past;
+}
+
+void
+lun_stat_past(struct lun *lun, struct scsi_stat *out)
+{
+    pthread_mutex_lock(&lun->lock);
+    *out = lun->past;
+    pthread_mutex_unlock(&lun->lock);
 }
 
 void
@@ -317,13 +372,14 @@ not_ready(uint16_t asc)
 uint32_t
 lun_not_ready(struct lun *lun)
 {
-    if (!atomic_load_explicit(&lun->online, memory_order_relaxed))
-        return not_ready(0x0412); /* offline */
-    if (be_state(lun->be) != BE_READY || atomic_load_explicit(&lun->misfit, memory_order_relaxed)) {
+    bool offline = !atomic_load_explicit(&lun->online, memory_order_relaxed);
+
+    if (offline || be_state(lun->be) != BE_READY ||
+        atomic_load_explicit(&lun->misfit, memory_order_relaxed)) {
         pthread_mutex_lock(&lun->lock);
         bool removable = lun->conf.removable;
         pthread_mutex_unlock(&lun->lock);
-        return not_ready(removable ? 0x3a00 : 0x0400);
+        return not_ready(removable ? 0x3a00 : offline ? 0x0412 : 0x0400);
     }
     if (atomic_load_explicit(&lun->ejected, memory_order_relaxed))
         return not_ready(0x3a00);
@@ -339,6 +395,8 @@ reason_of(struct lun *lun)
         return "offline";
     if (be_state(lun->be) != BE_READY) {
         const char *e = be_error(lun->be);
+        if (e[0] == '\0' && lun->conf.removable && be_path(lun->be)[0] == '\0')
+            return "no medium";
         return e[0] != '\0' ? e : "the backing store is not open";
     }
     if (atomic_load(&lun->misfit))

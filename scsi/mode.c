@@ -2,10 +2,10 @@
 /*
  * Mode pages: MODE SENSE and MODE SELECT (6 and 10), SPC-4 6.11 to 6.14, SBC-3 6.4.
  *
- * Pages are rows; the few bits an initiator may change are rows too, and everything that depends
- * on them (changeable values, validation, effect) comes from there.  A MODE SELECT is checked
- * whole before anything changes.  What must be durable first (a flush when the write cache goes
- * off, the saved values) belongs to a mode_change, which outlives an aborted command.
+ * Pages are rows (mode_table.c); the few bits an initiator may change are rows too, and everything
+ * that depends on them (changeable values, validation, effect) comes from there.  A MODE SELECT is
+ * checked whole before anything changes.  What must be durable first (a flush when the write cache
+ * goes off, the saved values) belongs to a mode_change, which outlives an aborted command.
  *
  * Handlers run on the command's worker; mode_load on main.
  */
@@ -21,26 +21,7 @@
 #include "base/worker.h"
 #include "scsi/priv.h"
 
-/* --- the pages ------------------------------------------------------------------------------- */
-
-#define PAGE_MAX 32
-
-struct mode_page {
-    uint8_t page, sub;
-    uint8_t len; /* with its header */
-    uint8_t base[PAGE_MAX];
-};
-
-static const struct mode_page mode_pages[] = {
-    {0x01, 0x00, 12, {0x01, 0x0a}}, /* read-write error recovery, SBC-3 6.4.8 */
-    {0x02, 0x00, 16, {0x02, 0x0e}}, /* disconnect-reconnect, SPC-4 7.5.8 */
-    {0x08, 0x00, 20, {0x08, 0x12}}, /* caching, SBC-3 6.4.5 */
-    /* control, SPC-4 7.5.6: TST=001b, QUEUE ALGORITHM MODIFIER=1 (simple tasks are reordered) */
-    {0x0a, 0x00, 12, {0x0a, 0x0a, 0x20, 0x10}},
-    {0x0a, 0x01, 32, {0x4a, 0x01, 0x00, 0x1c}}, /* control extension, SPC-4 7.5.7 */
-    {0x1c, 0x00, 12, {0x1c, 0x0a, 0x08}},       /* informational exceptions, SPC-4 7.5.9: DEXCPT */
-};
-#define N_PAGES (sizeof mode_pages / sizeof mode_pages[0])
+/* --- the bits that an initiator may change --------------------------------------------------- */
 
 struct mode_bit {
     uint8_t page, byte, bit;
@@ -76,18 +57,18 @@ page_is_changeable(const struct mode_page *pg)
 }
 
 static void
-page_values(const struct mode_page *pg, struct mode_values *v, uint8_t out[PAGE_MAX])
+page_values(const struct mode_page *pg, struct mode_values *v, uint8_t out[MODE_PAGE_MAX])
 {
-    memcpy(out, pg->base, PAGE_MAX);
+    memcpy(out, pg->base, MODE_PAGE_MAX);
     for (size_t i = 0; i < N_BITS; i++)
         if (bit_is_in(&mode_bits[i], pg) && *value_of(v, &mode_bits[i]))
             out[mode_bits[i].byte] |= (uint8_t)(1u << mode_bits[i].bit);
 }
 
 static void
-page_mask(const struct mode_page *pg, uint8_t out[PAGE_MAX])
+page_mask(const struct mode_page *pg, uint8_t out[MODE_PAGE_MAX])
 {
-    memset(out, 0, PAGE_MAX);
+    memset(out, 0, MODE_PAGE_MAX);
     memcpy(out, pg->base, pg->sub != 0 ? 4 : 2);
     for (size_t i = 0; i < N_BITS; i++)
         if (bit_is_in(&mode_bits[i], pg))
@@ -95,18 +76,30 @@ page_mask(const struct mode_page *pg, uint8_t out[PAGE_MAX])
 }
 
 static const struct mode_page *
-page_find(uint8_t page, uint8_t sub)
+page_find(const struct mode_table *t, uint8_t page, uint8_t sub)
 {
-    for (size_t i = 0; i < N_PAGES; i++)
-        if (mode_pages[i].page == page && mode_pages[i].sub == sub)
-            return &mode_pages[i];
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->v[i].page == page && t->v[i].sub == sub)
+            return &t->v[i];
     return NULL;
 }
 
 static bool
-page_code_exists(uint8_t page)
+page_code_exists(const struct mode_table *t, uint8_t page)
 {
-    return page == 0x3f || page_find(page, 0) != NULL;
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->v[i].page == page)
+            return true;
+    return page == 0x3f;
+}
+
+/* The settings may give the unit other pages at any time. */
+static void
+pages_copy(struct lun *lun, struct mode_table *out)
+{
+    pthread_mutex_lock(&lun->lock);
+    *out = lun->pages;
+    pthread_mutex_unlock(&lun->lock);
 }
 
 /* --- effect ---------------------------------------------------------------------------------- */
@@ -170,7 +163,7 @@ enum { PC_CURRENT, PC_CHANGEABLE, PC_DEFAULT, PC_SAVED };
 static void
 put_page(struct wcur *w, const struct mode_page *pg, unsigned pc, struct mode_values *v, bool ps)
 {
-    uint8_t b[PAGE_MAX];
+    uint8_t b[MODE_PAGE_MAX];
 
     if (pc == PC_CHANGEABLE)
         page_mask(pg, b);
@@ -213,7 +206,8 @@ page_is_asked(const struct mode_page *pg, const struct mode_sense_req *r)
 
 /* Everything after the header; false: no such page. */
 static bool
-put_body(struct wcur *w, struct lun *lun, const struct mode_sense_req *r, unsigned *bd_len)
+put_body(struct wcur *w, struct lun *lun, const struct mode_table *t,
+         const struct mode_sense_req *r, unsigned *bd_len)
 {
     bool found = false;
 
@@ -227,10 +221,10 @@ put_body(struct wcur *w, struct lun *lun, const struct mode_sense_req *r, unsign
                                                : lun->cur;
     bool ps = lun->cstore != NULL;
     pthread_mutex_unlock(&lun->lock);
-    for (size_t i = 0; i < N_PAGES; i++) {
-        if (!page_is_asked(&mode_pages[i], r))
+    for (unsigned i = 0; i < t->n; i++) {
+        if (!page_is_asked(&t->v[i], r))
             continue;
-        put_page(w, &mode_pages[i], r->pc, &v, ps);
+        put_page(w, &t->v[i], r->pc, &v, ps);
         found = true;
     }
     return found;
@@ -280,11 +274,13 @@ mode_sense(struct scsi_cmd *cmd)
         .page = cdb[2] & 0x3f,
         .sub = cdb[3],
     };
-    uint8_t mem[224];
+    uint8_t mem[16 + MODE_BYTES_MAX];
+    struct mode_table t;
     struct wcur body = wcur_init(mem, sizeof mem), w;
     unsigned bd_len;
 
-    if (!page_code_exists(r.page)) {
+    pages_copy(cmd->lu, &t);
+    if (!page_code_exists(&t, r.page)) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD(2, 5));
         return;
     }
@@ -296,7 +292,7 @@ mode_sense(struct scsi_cmd *cmd)
         scsi_fail(cmd, SENSE_SAVING_NOT_SUPPORTED, NO_FIELD);
         return;
     }
-    if (!put_body(&body, cmd->lu, &r, &bd_len)) {
+    if (!put_body(&body, cmd->lu, &t, &r, &bd_len)) {
         scsi_fail(cmd, SENSE_INVALID_FIELD_IN_CDB, FIELD_BYTE(3));
         return;
     }
@@ -511,21 +507,22 @@ check_header(struct scsi_cmd *cmd, bool ten, uint32_t len, uint32_t *off)
 
 /* One page at off: what it asks for goes to *v. */
 static bool
-take_page(struct scsi_cmd *cmd, uint32_t len, uint32_t *off, struct mode_values *v)
+take_page(struct scsi_cmd *cmd, const struct mode_table *t, uint32_t len, uint32_t *off,
+          struct mode_values *v)
 {
     const uint8_t *p = cmd->data + *off;
     uint32_t left = len - *off;
-    uint8_t have[PAGE_MAX], mask[PAGE_MAX];
+    uint8_t have[MODE_PAGE_MAX], mask[MODE_PAGE_MAX];
 
     if (left < 2)
         return bad_length(cmd);
     bool spf = (p[0] & 0x40) != 0;
     if (spf && left < 4)
         return bad_length(cmd);
-    const struct mode_page *pg = page_find(p[0] & 0x3f, spf ? p[1] : 0);
+    const struct mode_page *pg = page_find(t, p[0] & 0x3f, spf ? p[1] : 0);
     if (pg == NULL)
-        return bad_parameter(cmd, page_code_exists(p[0] & 0x3f) && spf ? FIELD_BYTE(*off + 1)
-                                                                       : FIELD(*off, 5));
+        return bad_parameter(cmd, page_code_exists(t, p[0] & 0x3f) && spf ? FIELD_BYTE(*off + 1)
+                                                                          : FIELD(*off, 5));
     if (spf != (pg->sub != 0))
         return bad_parameter(cmd, FIELD(*off, 6));
     uint32_t plen = spf ? 4u + get_be16(p + 2) : 2u + p[1];
@@ -570,12 +567,13 @@ mode_select(struct scsi_cmd *cmd)
     }
     pthread_mutex_lock(&cmd->lu->lock);
     struct mode_values v = cmd->lu->cur;
+    struct mode_table t = cmd->lu->pages;
     pthread_mutex_unlock(&cmd->lu->lock);
 
     if (!check_header(cmd, ten, len, &off))
         return;
     while (off < len)
-        if (!take_page(cmd, len, &off, &v))
+        if (!take_page(cmd, &t, len, &off, &v))
             return;
     change_start(cmd, &v, save);
 }

@@ -186,6 +186,8 @@ enum scsi_phase { PH_NEW, PH_PARKED, PH_RUNNING, PH_PULL, PH_PUSH, PH_IO, PH_END
  * orphans allow / ends it (done comes later, from the ready list). */
 void task_enter(struct scsi_cmd *cmd);
 void task_enable(struct scsi_cmd *cmd);
+/* It passed all checks and goes on: counted at its nexus by what it is to move. */
+void task_count(struct scsi_cmd *cmd);
 void task_end(struct scsi_cmd *cmd);
 /* dispatch.c, for task.c: the state checks that may change while a command is parked (not ready,
  * reservation, write protection): false when they ended it; and the handler. */
@@ -255,15 +257,16 @@ struct nexus {
     struct lun *lun; /* reference */
     struct worker *w;
     uint16_t number;
-    struct list on_lun;        /* lun->nexuses, under lun->lock */
-    struct list tasks;         /* commands between submit and done, oldest first; owner */
-    struct list ordered;       /* parked behind an ORDERED task, or ORDERED and not the oldest */
-    unsigned ntasks;     /* commands between submit and release */
-    unsigned nordered;   /* ORDERED commands between submit and done */
-    bool dead;                 /* no longer mapped or session gone; freed with the last command; set
-                                  under lun->lock */
-    bool prevent;              /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
-    atomic_uint ua;            /* bits of enum ua */
+    struct list on_lun;    /* lun->nexuses, under lun->lock */
+    struct list tasks;     /* commands between submit and done, oldest first; owner */
+    struct list ordered;   /* parked behind an ORDERED task, or ORDERED and not the oldest */
+    unsigned ntasks;       /* commands between submit and release */
+    unsigned nordered;     /* ORDERED commands between submit and done */
+    bool dead;             /* no longer mapped or session gone; freed with the last command; set
+                              under lun->lock */
+    bool prevent;          /* PREVENT ALLOW MEDIUM REMOVAL is set; under lun->lock */
+    struct scsi_stat stat; /* owner */
+    atomic_uint ua;        /* bits of enum ua */
     /* cached verdict, valid while gen == lun->generation; owner */
     uint32_t gen;
     bool conflict; /* another nexus holds RESERVE */
@@ -271,12 +274,37 @@ struct nexus {
     bool ready;
 };
 
+/* --- the mode pages of a unit (mode_table.c) ------------------------------------------------- */
+
+#define MODE_PAGE_MAX  64 /* bytes, with its header */
+#define MODE_PAGES_MAX 16
+#define MODE_BYTES_MAX 244 /* of all pages: MODE DATA LENGTH of MODE SENSE(6) has eight bits */
+
+struct mode_page {
+    uint8_t page, sub;
+    uint8_t len;                 /* with its header */
+    uint8_t base[MODE_PAGE_MAX]; /* as it is read, but for the bits of struct mode_values */
+    uint8_t row;                 /* of the rows every unit has */
+    bool is_added;               /* by a setting */
+};
+
+struct mode_table { /* in order of page and subpage */
+    unsigned n;
+    struct mode_page v[MODE_PAGES_MAX];
+};
+/* Every unit's pages, and `text` (blank-separated PAGE:SUBPAGE:LENGTH:BYTE:..., NULL: none) laid
+ * over them. 0, or -EINVAL and why. */
+int mode_table_make(struct mode_table *t, const char *text, char *err, size_t errsize);
+
 struct mode_values { /* the changeable part of the mode pages */
     bool wce, swp, d_sense;
 };
 
 struct lun {
     struct ref ref;
+    uint64_t id;       /* unique in the daemon's life */
+    uint64_t follows;  /* id of the unit whose place it takes, 0: none; fixed once it is mapped */
+    unsigned first_ua; /* bits of enum ua, for nexuses that had that one */
     struct backend *be;
     struct lun_conf conf; /* under lock for change; data path uses the copies below */
     uint32_t block_size;
@@ -290,9 +318,11 @@ struct lun {
     struct list nexuses;
     struct nexus *reserved_by; /* RESERVE(6/10) */
     struct mode_values cur, saved, def;
+    struct mode_table pages;       /* under lock */
     struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
     struct cstore *cstore;         /* fixed; or NULL */
     char *mode_record;             /* name in the control store */
+    struct scsi_stat past;         /* of nexuses that ended; under lock */
     unsigned prevent;              /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
      * wait; paid for only while orphans != 0 */
@@ -379,8 +409,8 @@ void sbc_prefetch(struct scsi_cmd *cmd);   /* 10 16 */
 void sbc_start_stop(struct scsi_cmd *cmd);
 
 /* Limits announced in VPD B0 and enforced by the handlers: each truth once. */
-#define SBC_MAX_XFER_BLOCKS      65536u              /* MAXIMUM TRANSFER LENGTH */
-#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29)        /* in one UNMAP, all descriptors; in bytes */
+#define SBC_MAX_XFER_BLOCKS      65536u       /* MAXIMUM TRANSFER LENGTH */
+#define SBC_MAX_UNMAP_LBAS_BYTES (1ull << 29) /* in one UNMAP, all descriptors; in bytes */
 #define SBC_MAX_UNMAP_DESC       256u
 #define SBC_MAX_WRITE_SAME_BYTES (1ull << 32)
 

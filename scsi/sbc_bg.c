@@ -29,17 +29,23 @@ struct bg {
 };
 
 static struct bg *
+bg_make(struct lun *lun, struct worker *w)
+{
+    struct bg *g = xcalloc(1, sizeof *g);
+    g->w = w;
+    g->lu = lun_get(lun);
+    g->io.w = w;
+    return g;
+}
+
+static struct bg *
 bg_new(struct scsi_cmd *cmd)
 {
     if (atomic_fetch_add(&cmd->lu->background, 1) >= BG_MAX) {
         atomic_fetch_sub(&cmd->lu->background, 1);
         return NULL;
     }
-    struct bg *g = xcalloc(1, sizeof *g);
-    g->w = cmd->w;
-    g->lu = lun_get(cmd->lu);
-    g->io.w = cmd->w;
-    return g;
+    return bg_make(cmd->lu, cmd->w);
 }
 
 static void
@@ -58,6 +64,20 @@ static void
 on_flushed(struct io *io)
 {
     bg_end(io_frame(io)->arg);
+}
+
+/* Of the settings, not of a command: it is not counted against what initiators may have. */
+void
+lun_flush(struct lun *lun)
+{
+    if (be_state(lun->be) != BE_READY)
+        return;
+    struct bg *g = bg_make(lun, worker_self());
+    atomic_fetch_add(&lun->background, 1);
+    g->io.op = IO_FLUSH;
+    g->io.len = be_size(lun->be);
+    io_push(&g->io, on_flushed, g);
+    be_submit(lun->be, &g->io);
 }
 
 bool

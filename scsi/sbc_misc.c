@@ -227,6 +227,10 @@ ssu_start(struct scsi_cmd *cmd)
     struct lun *lun = cmd->lu;
     bool load = (cmd->cdb[4] & SSU_LOEJ) != 0;
 
+    if (!atomic_load(&lun->online)) { /* the administrator's word stands */
+        scsi_fail_not_ready(cmd);
+        return;
+    }
     if (be_state(lun->be) != BE_READY) {
         scsi_fail(cmd, SENSE_NOT_READY_CAUSE_NOT_REPORTABLE, NO_FIELD);
         return;

@@ -78,8 +78,14 @@ struct lun_conf {
     bool swp;              /* initial software write protect */
     bool descriptor_sense; /* initial D_SENSE ("sense_format") */
     bool online;
+    /* Settings of mode pages: blank-separated PAGE:SUBPAGE:LENGTH:BYTE:...; NULL: none. Read by
+     * lun_new and lun_update, not kept. */
+    const char *mode_pages;
     struct cstore *cstore; /* where saved mode pages live; NULL: PS=0, nothing is saved */
 };
+
+/* Are these settings of mode pages right? 0, or -EINVAL and why. */
+int lun_mode_pages_check(const char *text, char *err, size_t errsize);
 
 /* Shared, counted.  Takes over the caller's reference on `be` (any state).  NULL with a message:
  * bad values, or block size and backend do not fit.  Main. */
@@ -93,6 +99,13 @@ const struct lun_conf *lun_conf(const struct lun *lun);
 /* Live changes, main thread; atomic for the workers. Each sets the unit attentions it owes. */
 int lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
 void lun_set_online(struct lun *lun, bool online);
+/* `lun`, which nobody has seen yet, takes the place of `old` in LUN maps (the medium was
+ * exchanged): a nexus that had `old` gets the unit attentions of what differs instead of those of
+ * another unit, and keeps its reservation and its PREVENT. Main, before `lun` is in any map. */
+void lun_follow(struct lun *lun, struct lun *old);
+/* What is in the backend's cache goes to the medium, in the background; a failure is sticky in the
+ * backend. Any worker's thread. */
+void lun_flush(struct lun *lun);
 /* Told what be_probe found (bits of enum be_event): capacity and not-ready-to-ready unit
  * attentions (SBC-3, SPC-4 5.14).  Any thread. */
 void lun_probed(struct lun *lun, unsigned be_events);
@@ -150,6 +163,20 @@ void itn_set_map(struct itn *itn, struct lun_map *map);
  * memory alive until done). Nothing waits. Reservations of RESERVE(6/10) end. */
 void itn_free(struct itn *itn);
 unsigned itn_active(const struct itn *itn); /* commands between submit and done */
+
+/* --- statistics ------------------------------------------------------------------------------ */
+
+/* Of one I_T_L nexus since it exists; bytes of data as they were moved. */
+struct scsi_stat {
+    uint64_t rd_subm_bytes, rd_subm, rd_done_bytes, rd_done; /* commands with data-in */
+    uint64_t wr_subm_bytes, wr_subm, wr_done_bytes, wr_done; /* with data-out */
+    uint64_t errs;                                           /* commands that did not end GOOD */
+};
+void scsi_stat_add(struct scsi_stat *to, const struct scsi_stat *s);
+/* The nexus to unit `i` of the map (0..): false: there are no more. Owner's thread. */
+bool itn_stat(const struct itn *itn, unsigned i, uint16_t *number, struct scsi_stat *out);
+/* Of nexuses to this unit that are no more. Any thread. */
+void lun_stat_past(struct lun *lun, struct scsi_stat *out);
 
 /* --- commands -------------------------------------------------------------------------------- */
 
@@ -250,7 +277,7 @@ struct scsi_cmd {
     uint64_t pos, end; /* progress of the handler, bytes or blocks */
     uint8_t phase;     /* enum scsi_phase, scsi/priv.h */
     uint8_t park_why;
-    bool is_orphan;
+    bool is_orphan, is_counted;
     /* data is the backend's: io_release_ref owed; to be sent in place, never touched, because the
      * store may be cut meanwhile (SIGBUS) */
     bool lent;

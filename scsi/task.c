@@ -70,6 +70,47 @@ leave_task_set(struct scsi_cmd *cmd)
         wake_ordered(nx);
 }
 
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Commands by what they move; those without data are counted nowhere but among the errors. */
+void
+task_count(struct scsi_cmd *cmd)
+{
+    struct scsi_stat *s = &cmd->nx->stat;
+
+    if (cmd->op->dir == DIR_IN && cmd->exp_in != 0) {
+        s->rd_subm++;
+        s->rd_subm_bytes += least(cmd->xfer_in != 0 ? cmd->xfer_in : cmd->alloc_len, cmd->exp_in);
+        cmd->is_counted = true;
+    } else if (cmd->op->dir == DIR_OUT && cmd->exp_out != 0) {
+        s->wr_subm++;
+        s->wr_subm_bytes += least(cmd->xfer_out, cmd->exp_out);
+        cmd->is_counted = true;
+    }
+}
+
+static void
+stat_done(struct scsi_stat *s, const struct scsi_cmd *cmd)
+{
+    bool good = !cmd->aborted && (cmd->status == SAM_GOOD || cmd->status == SAM_CONDITION_MET);
+
+    if (!good)
+        s->errs++;
+    if (!cmd->is_counted)
+        return;
+    if (cmd->op->dir == DIR_IN) {
+        s->rd_done++;
+        s->rd_done_bytes += good ? least(cmd->xfer_in, cmd->exp_in) : 0;
+    } else {
+        s->wr_done++;
+        s->wr_done_bytes += good ? least(cmd->xfer_out, cmd->exp_out) : 0;
+    }
+}
+
 static void
 on_end(struct deferred *d)
 {
@@ -81,6 +122,8 @@ on_end(struct deferred *d)
     if (cmd->is_orphan)
         worker_orphan_del(cmd->w, &cmd->parkq);
     cmd->phase = PH_DONE;
+    if (cmd->nx != NULL)
+        stat_done(&cmd->nx->stat, cmd);
     leave_task_set(cmd);
     list_init(&waiters);
     list_splice_tail(&waiters, &cmd->waiters);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/pool.h"
 #include "target/admin_priv.h"
@@ -156,11 +157,43 @@ admin_lun_delete(struct admin_req *r)
 
 /* --- update ---------------------------------------------------------------------------------- */
 
+static void
+on_updated(const char *err, void *arg)
+{
+    struct admin_req *r = arg;
+
+    if (*err) {
+        admin_fail(r, AE_INVALID, "%s", err);
+        return;
+    }
+    json_t *params = json_object_get(r->args, "params"), *v;
+    const char *name;
+    json_object_foreach(params, name, v)
+        log_event(LL_NOTICE, LA_ADMIN, "lun-update tid=%u lun=%u name=%s value=%s", r->tid, r->lun,
+                  LOG_ESC(name), LOG_ESC(json_string_value(v)));
+    admin_ok(r, NULL);
+}
+
+/* The medium goes out, by whatever way: PREVENT ALLOW MEDIUM REMOVAL speaks against it. */
+static bool
+takes_medium(const struct apply_kv *kv, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *name = kv[i].name, *value = kv[i].value;
+        if (strcmp(name, "path") == 0 ||
+            (strcmp(name, "online") == 0 &&
+             (strcmp(value, "0") == 0 || strcasecmp(value, "no") == 0 ||
+              strcasecmp(value, "off") == 0 || strcasecmp(value, "false") == 0)))
+            return true;
+    }
+    return false;
+}
+
 void
 admin_lun_update(struct admin_req *r)
 {
     struct apply_kv kv[KV_MAX];
-    char err[512] = "";
+    struct lun_state st = {.prevent_removal = false};
     int n;
 
     if (!lun_arg(r))
@@ -173,10 +206,13 @@ admin_lun_update(struct admin_req *r)
     n = params_arg(r, kv);
     if (n < 0)
         return;
-    if (apply_lun_update(l->store, kv, (unsigned)n, err, sizeof err) < 0)
-        admin_fail(r, AE_INVALID, "%s", err);
-    else
-        admin_ok(r, NULL);
+    if (l->store->lun)
+        lun_state(l->store->lun, &st);
+    if (st.removable && st.prevent_removal && takes_medium(kv, n)) {
+        admin_fail(r, AE_REMOVAL_PREVENTED, NULL);
+        return;
+    }
+    apply_lun_change(l->store, kv, (unsigned)n, on_updated, r);
 }
 
 /* --- show ------------------------------------------------------------------------------------ */

@@ -33,6 +33,7 @@ enum admin_code { /* code, and the words tgtadm's callers look for */
                   AE_OUTGOING_EXISTS,
                   AE_TARGET_ACTIVE,
                   AE_LUN_ACTIVE,
+                  AE_DRIVER_ACTIVE,
                   AE_REMOVAL_PREVENTED,
                   AE_UNKNOWN_PARAMETER,
                   AE_UNSUPPORTED,
@@ -97,6 +98,9 @@ void admin_sess_show(struct admin_req *r);
 void admin_sess_delete(struct admin_req *r);
 void admin_conn_delete(struct admin_req *r);
 void admin_sess_stat(struct admin_req *r);
+void admin_lun_stat(struct admin_req *r);
+void admin_lld_start(struct admin_req *r);
+void admin_lld_stop(struct admin_req *r);
 void admin_sess_renegotiate(struct admin_req *r);
 void admin_target_drain(struct admin_req *r);
 void admin_target_undrain(struct admin_req *r);
@@ -112,7 +116,6 @@ json_t *admin_portal_binds(const struct model_target *t); /* for show */
 void admin_system_show(struct admin_req *r);
 void admin_system_update(struct admin_req *r);
 void admin_system_delete(struct admin_req *r);
-void admin_system_stat(struct admin_req *r);
 void admin_lld_show(struct admin_req *r);
 void admin_account_new(struct admin_req *r);
 void admin_account_delete(struct admin_req *r);
@@ -126,6 +129,8 @@ void admin_sess_gather(struct admin_req *r, const char *target,
                        void (*then)(struct admin_req *r, json_t *sessions));
 /* Names bound there, without secrets. */
 json_t *admin_account_list(const struct model_auth *where);
+json_t *admin_counters_json(void);
+json_t *admin_stat_json(const struct scsi_stat *s);
 json_t *admin_lun_json(const struct model_lun *l);
 
 extern void (*admin_stop_daemon)(void);

@@ -30,6 +30,7 @@ static const struct {
     [AE_OUTGOING_EXISTS] = {"outgoing-exists", "this target already has an outgoing account"},
     [AE_TARGET_ACTIVE] = {"target-active", "this target is still active"},
     [AE_LUN_ACTIVE] = {"lun-active", "this logical unit is still active"},
+    [AE_DRIVER_ACTIVE] = {"driver-active", "this driver is busy"},
     [AE_REMOVAL_PREVENTED] = {"removal-prevented", "this device has Prevent Removal set"},
     [AE_UNKNOWN_PARAMETER] = {"unknown-parameter", "unknown parameter"},
     [AE_UNSUPPORTED] = {"unsupported", "this operation isn't supported"},
@@ -41,7 +42,7 @@ static const struct verb {
     void (*run)(struct admin_req *r);
 } verbs[] = {
     {"system", "show", admin_system_show},       {"system", "update", admin_system_update},
-    {"system", "delete", admin_system_delete},   {"system", "stat", admin_system_stat},
+    {"system", "delete", admin_system_delete},   {"system", "stat", admin_sess_stat},
     {"target", "new", admin_target_new},         {"target", "delete", admin_target_delete},
     {"target", "show", admin_target_show},       {"target", "update", admin_target_update},
     {"target", "bind", admin_target_bind},       {"target", "unbind", admin_target_unbind},
@@ -57,6 +58,8 @@ static const struct verb {
     {"account", "show", admin_account_show},     {"system", "drain", admin_system_drain},
     {"system", "undrain", admin_system_undrain}, {"target", "drain", admin_target_drain},
     {"target", "undrain", admin_target_undrain}, {"session", "renegotiate", admin_sess_renegotiate},
+    {"logicalunit", "stat", admin_lun_stat},     {"lld", "start", admin_lld_start},
+    {"lld", "stop", admin_lld_stop},
 };
 
 /* --- answers --------------------------------------------------------------------------------- */

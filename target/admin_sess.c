@@ -20,6 +20,7 @@ struct gather {
     struct admin_req *r;
     void (*then)(struct admin_req *r, json_t *sessions);
     char *target; /* NULL: all */
+    bool with_units;
     pthread_mutex_t lock;
     json_t *sessions;
 };
@@ -53,11 +54,44 @@ conn_json(const struct conn *c)
     json_object_set_new(o, "data_digest", json_boolean(c->p.data_digest));
     json_object_set_new(o, "max_recv", json_integer(c->p.max_recv));
     json_object_set_new(o, "max_xmit", json_integer(c->p.max_xmit));
+    json_object_set_new(o, "bytes_in", json_integer((json_int_t)c->count.bytes_in));
+    json_object_set_new(o, "bytes_out", json_integer((json_int_t)c->count.bytes_out));
+    json_object_set_new(o, "cmds", json_integer((json_int_t)c->count.cmds));
+    json_object_set_new(o, "responses", json_integer((json_int_t)c->count.responses));
+    json_object_set_new(o, "data_out", json_integer((json_int_t)c->count.data_out));
+    json_object_set_new(o, "data_in", json_integer((json_int_t)c->count.data_in));
     return o;
 }
 
+json_t *
+admin_stat_json(const struct scsi_stat *s)
+{
+    return json_pack("{sI sI sI sI sI sI sI sI sI}", "rd_subm_bytes", (json_int_t)s->rd_subm_bytes,
+                     "rd_subm", (json_int_t)s->rd_subm, "rd_done_bytes",
+                     (json_int_t)s->rd_done_bytes, "rd_done", (json_int_t)s->rd_done,
+                     "wr_subm_bytes", (json_int_t)s->wr_subm_bytes, "wr_subm",
+                     (json_int_t)s->wr_subm, "wr_done_bytes", (json_int_t)s->wr_done_bytes,
+                     "wr_done", (json_int_t)s->wr_done, "errs", (json_int_t)s->errs);
+}
+
+/* What went over each of its logical units. */
 static json_t *
-sess_json(const struct sess *s)
+units_json(const struct sess *s)
+{
+    json_t *a = json_array();
+    struct scsi_stat st;
+    uint16_t number;
+
+    for (unsigned i = 0; s->itn && itn_stat(s->itn, i, &number, &st); i++) {
+        json_t *o = admin_stat_json(&st);
+        json_object_set_new(o, "lun", json_integer(number));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+static json_t *
+sess_json(const struct sess *s, bool with_units)
 {
     json_t *o = json_object(), *conns = json_array();
     char isid[13];
@@ -91,6 +125,8 @@ sess_json(const struct sess *s)
     list_each(it, &s->conns)
         json_array_append_new(conns, conn_json(container_of(it, struct conn, on_sess)));
     json_object_set_new(o, "connections", conns);
+    if (with_units)
+        json_object_set_new(o, "units", units_json(s));
     return o;
 }
 
@@ -104,7 +140,7 @@ on_worker_gather(struct worker *w, void *arg)
         if (!s->node || s->dying || (g->target && strcmp(s->node->name, g->target) != 0))
             continue;
         pthread_mutex_lock(&g->lock);
-        json_array_append_new(g->sessions, sess_json(s));
+        json_array_append_new(g->sessions, sess_json(s, g->with_units));
         pthread_mutex_unlock(&g->lock);
     }
 }
@@ -148,17 +184,25 @@ on_gathered(struct worker *back, void *arg)
     free(g);
 }
 
-void
-admin_sess_gather(struct admin_req *r, const char *target,
-                  void (*then)(struct admin_req *r, json_t *sessions))
+static void
+gather(struct admin_req *r, const char *target, bool with_units,
+       void (*then)(struct admin_req *r, json_t *sessions))
 {
     struct gather *g = xcalloc(1, sizeof *g);
+    g->with_units = with_units;
     g->r = r;
     g->then = then;
     g->target = target ? xstrdup(target) : NULL;
     g->sessions = json_array();
     pthread_mutex_init(&g->lock, NULL);
     worker_broadcast(on_worker_gather, g, model.main, on_gathered);
+}
+
+void
+admin_sess_gather(struct admin_req *r, const char *target,
+                  void (*then)(struct admin_req *r, json_t *sessions))
+{
+    gather(r, target, false, then);
 }
 
 /* --- show, stat ------------------------------------------------------------------------------ */
@@ -169,24 +213,117 @@ on_shown(struct admin_req *r, json_t *sessions)
     admin_ok(r, json_pack("{sO}", "sessions", sessions));
 }
 
-static void
-show(struct admin_req *r)
+void
+admin_sess_show(struct admin_req *r)
 {
     if (json_object_get(r->args, "tid") && !admin_target(r))
         return;
     admin_sess_gather(r, r->target ? r->target->name : NULL, on_shown);
 }
 
-void
-admin_sess_show(struct admin_req *r)
+/* A number of the request, or -1. */
+static json_int_t
+asked(const struct admin_req *r, const char *name)
 {
-    show(r);
+    const json_t *v = json_object_get(r->args, name);
+    return v ? json_integer_value(v) : -1;
 }
 
+/* What the request names: a session, a connection of it, a logical unit. */
+static json_t *
+narrow(const struct admin_req *r, json_t *sessions)
+{
+    json_int_t sid = asked(r, "sid"), cid = asked(r, "cid"), lun = asked(r, "lun");
+    json_t *out = json_array(), *s, *v;
+    size_t i, k;
+
+    json_array_foreach(sessions, i, s)
+    {
+        json_t *conns = json_object_get(s, "connections"), *units = json_object_get(s, "units");
+        if (sid >= 0 && json_integer_value(json_object_get(s, "sid")) != sid)
+            continue;
+        for (k = json_array_size(conns); cid >= 0 && k-- > 0;) {
+            v = json_array_get(conns, k);
+            if (json_integer_value(json_object_get(v, "cid")) != cid)
+                json_array_remove(conns, k);
+        }
+        for (k = json_array_size(units); lun >= 0 && k-- > 0;) {
+            v = json_array_get(units, k);
+            if (json_integer_value(json_object_get(v, "lun")) != lun)
+                json_array_remove(units, k);
+        }
+        if (cid < 0 || json_array_size(conns))
+            json_array_append(out, s);
+    }
+    return out;
+}
+
+static void
+on_stat(struct admin_req *r, json_t *sessions)
+{
+    json_t *some = narrow(r, sessions);
+    struct scsi_stat *past = r->data; /* the answer is the request's end */
+
+    if (json_array_size(some) == 0 && asked(r, "sid") >= 0)
+        admin_fail(r, asked(r, "cid") >= 0 ? AE_NO_CONNECTION : AE_NO_SESSION, NULL);
+    else
+        admin_ok(r, json_pack("{sO so so*}", "sessions", some, "counters", admin_counters_json(),
+                              "ended", past ? admin_stat_json(past) : NULL));
+    json_decref(some);
+    free(past);
+}
+
+static bool
+numbers_fit(struct admin_req *r)
+{
+    static const struct {
+        const char *name;
+        unsigned max;
+    } args[] = {{"sid", 0x7fffffff}, {"cid", 0xffff}, {"lun", LUN_MAX_NUMBER}};
+    unsigned v;
+    bool bad;
+
+    for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
+        (void)admin_uint(r, args[i].name, args[i].max, &v, &bad);
+        if (bad)
+            return false;
+    }
+    return true;
+}
+
+/* A target's, a session's, a connection's; with "lun" of one unit. */
 void
 admin_sess_stat(struct admin_req *r)
 {
-    show(r);
+    if ((json_object_get(r->args, "tid") && !admin_target(r)) || !numbers_fit(r))
+        return;
+    gather(r, r->target ? r->target->name : NULL, true, on_stat);
+}
+
+void
+admin_lun_stat(struct admin_req *r)
+{
+    struct scsi_stat past;
+    bool bad;
+
+    if (!admin_target(r))
+        return;
+    if (!admin_uint(r, "lun", LUN_MAX_NUMBER, &r->lun, &bad)) {
+        if (!bad)
+            admin_fail(r, AE_INVALID, "\"lun\" is necessary");
+        return;
+    }
+    const struct model_lun *l = model_lun_find(r->target, r->lun);
+    if (!l) {
+        admin_fail(r, AE_NO_LUN, NULL);
+        return;
+    }
+    if (l->store->lun) { /* of sessions that are over, by whatever target */
+        lun_stat_past(l->store->lun, &past);
+        r->data = xmalloc(sizeof past);
+        memcpy(r->data, &past, sizeof past);
+    }
+    gather(r, r->target->name, true, on_stat);
 }
 
 /* --- delete ---------------------------------------------------------------------------------- */

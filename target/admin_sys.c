@@ -18,6 +18,36 @@
 
 /* --- system ---------------------------------------------------------------------------------- */
 
+static const struct {
+    const char *word;
+    enum discovery_filter filter;
+} filters[] = {
+    {"name", DF_NAME}, {"portal", DF_PORTAL}, {"all", DF_ALL}, {"authenticated", DF_AUTHENTICATED}};
+
+static const char *
+filter_word(void)
+{
+    for (unsigned i = 0; i < sizeof filters / sizeof *filters; i++) {
+        if (filters[i].filter == model.filter)
+            return filters[i].word;
+    }
+    return "";
+}
+
+/* As it is in force at targets that say nothing. */
+static json_t *
+chap_json(void)
+{
+    static const char *const words[] = {"md5", "sha1", "sha256", "sha3-256"};
+    json_t *algs = json_array();
+
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if (model.auth.algs & 1u << i)
+            json_array_append_new(algs, json_string(words[i]));
+    }
+    return json_pack("{so sb}", "algorithms", algs, "legacy_sha1_7", model.auth.sha1_7 == 1);
+}
+
 static bool
 is_debugging(void)
 {
@@ -58,6 +88,10 @@ admin_system_show(struct admin_req *r)
     json_object_set_new(o, "device_types", json_pack("[ss]", "disk", "controller"));
     json_object_set_new(o, "discovery", admin_account_list(&model.discovery));
     json_object_set_new(o, "isns", isns_json());
+    json_object_set_new(o, "chap", chap_json());
+    json_object_set_new(o, "discovery_filter", json_string(filter_word()));
+    json_object_set_new(o, "nop_interval", json_integer(model_nop_interval_s()));
+    json_object_set_new(o, "nop_count", json_integer(model_nop_count()));
     admin_ok(r, o);
 }
 
@@ -121,6 +155,129 @@ update_isns(struct admin_req *r, const char *name, const char *value)
     admin_publish(r);
 }
 
+/* --- what can be set ------------------------------------------------------------------------- */
+
+static void
+update_state(struct admin_req *r, const char *name, const char *value)
+{
+    bool offline = strcasecmp(value, "offline") == 0;
+
+    if (offline || strcasecmp(value, "ready") == 0)
+        set_offline(r, offline);
+    else
+        admin_fail(r, AE_INVALID, "%s wants ready or offline, not \"%.40s\"", name, value);
+}
+
+static void
+update_debug(struct admin_req *r, const char *name, const char *value)
+{
+    bool on;
+
+    if (!on_off(value, &on)) {
+        admin_fail(r, AE_INVALID, "%s wants on or off, not \"%.40s\"", name, value);
+        return;
+    }
+    said(name, value);
+    if (log_set_debug(on ? "all" : "") < 0)
+        admin_fail(r, AE_INVALID, NULL);
+    else
+        admin_ok(r, NULL);
+}
+
+static void
+touch_all(void)
+{
+    list_each(it, &model.targets)
+        model_touch(container_of(it, struct model_target, link));
+}
+
+static void
+update_algs(struct admin_req *r, const char *name, const char *value)
+{
+    unsigned algs;
+
+    if (apply_chap_algs(value, &algs) < 0) {
+        admin_fail(r, AE_INVALID,
+                   "%s wants a comma list of md5, sha1, sha256, sha3-256, not \"%.60s\"", name,
+                   value);
+        return;
+    }
+    said(name, value);
+    model.auth.algs = algs;
+    model_auth_touch(&model.auth);
+    admin_publish(r);
+}
+
+static void
+update_sha1_7(struct admin_req *r, const char *name, const char *value)
+{
+    bool on;
+
+    if (!on_off(value, &on)) {
+        admin_fail(r, AE_INVALID, "%s wants on or off, not \"%.40s\"", name, value);
+        return;
+    }
+    said(name, value);
+    model.auth.sha1_7 = on;
+    model_auth_touch(&model.auth);
+    admin_publish(r);
+}
+
+static void
+update_filter(struct admin_req *r, const char *name, const char *value)
+{
+    for (unsigned i = 0; i < sizeof filters / sizeof *filters; i++) {
+        if (strcasecmp(value, filters[i].word) != 0)
+            continue;
+        said(name, value);
+        model.filter = filters[i].filter;
+        admin_publish(r);
+        return;
+    }
+    admin_fail(r, AE_INVALID, "%s wants name, portal, all or authenticated, not \"%.40s\"", name,
+               value);
+}
+
+/* For targets that say nothing themselves; connections that are there keep theirs. */
+static void
+update_nop(struct admin_req *r, const char *name, const char *value)
+{
+    bool interval = strcasecmp(name, "nop_interval") == 0;
+    unsigned min = interval ? 0 : 1, max = interval ? 3600 : 1000;
+    char *e;
+    unsigned long v = strtoul(value, &e, 10);
+
+    if (*value < '0' || *value > '9' || *e || strlen(value) > 5 || v < min || v > max) {
+        admin_fail(r, AE_INVALID, "%s wants a number from %u to %u, not \"%.40s\"", name, min, max,
+                   value);
+        return;
+    }
+    said(name, value);
+    if (interval)
+        model.nop_interval_s = (unsigned)v;
+    else
+        model.nop_count = (unsigned)v;
+    touch_all();
+    admin_publish(r);
+}
+
+static const struct {
+    const char *name;
+    void (*set)(struct admin_req *r, const char *name, const char *value);
+} settings[] = {
+    {"State", update_state},
+    {"debug", update_debug},
+    {"iSNS", update_isns},
+    {"iSNSServerIP", update_isns},
+    {"iSNSServerPort", update_isns},
+    {"iSNSAccessControl", update_isns},
+    {"chap-algorithms", update_algs},
+    {"chap-legacy-sha1-7", update_sha1_7},
+    {"discovery-filter", update_filter},
+    {"nop_interval", update_nop},
+    {"nop_count", update_nop},
+};
+
 void
 admin_system_update(struct admin_req *r)
 {
@@ -133,23 +290,15 @@ admin_system_update(struct admin_req *r)
         return;
     if (!name || !value) {
         admin_fail(r, AE_INVALID, "\"name\" and \"value\" are necessary");
-    } else if (strcasecmp(name, "state") == 0 &&
-               (strcasecmp(value, "offline") == 0 || strcasecmp(value, "ready") == 0)) {
-        set_offline(r, strcasecmp(value, "offline") == 0);
-    } else if (strcasecmp(name, "debug") == 0 &&
-               (strcasecmp(value, "on") == 0 || strcasecmp(value, "off") == 0)) {
-        if (log_set_debug(strcasecmp(value, "on") == 0 ? "all" : "") < 0)
-            admin_fail(r, AE_INVALID, NULL);
-        else
-            admin_ok(r, NULL);
-    } else if (strncasecmp(name, "iSNS", 4) == 0) {
-        update_isns(r, name, value);
-    } else if (strcasecmp(name, "state") == 0 || strcasecmp(name, "debug") == 0) {
-        admin_fail(r, AE_INVALID, "%s wants %s, not \"%.40s\"", name,
-                   strcasecmp(name, "state") == 0 ? "ready or offline" : "on or off", value);
-    } else {
-        admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
+        return;
     }
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (strcasecmp(name, settings[i].name) == 0) {
+            settings[i].set(r, settings[i].name, value);
+            return;
+        }
+    }
+    admin_fail(r, AE_UNKNOWN_PARAMETER, "%.100s", name);
 }
 
 void
@@ -160,14 +309,14 @@ admin_system_delete(struct admin_req *r)
     admin_stop_daemon();
 }
 
-void
-admin_system_stat(struct admin_req *r)
+json_t *
+admin_counters_json(void)
 {
     json_t *o = json_object();
     for (int i = 0; i < CT_COUNT; i++)
         json_object_set_new(o, counter_name((enum counter)i),
                             json_integer((json_int_t)counter_sum((enum counter)i)));
-    admin_ok(r, json_pack("{so}", "counters", o));
+    return o;
 }
 
 /* --- drivers --------------------------------------------------------------------------------- */
@@ -182,4 +331,33 @@ admin_lld_show(struct admin_req *r)
     }
     admin_ok(
         r, json_pack("{s[{ssssso}]}", "drivers", "name", "iscsi", "state", "ready", "targets", a));
+}
+
+/* The one driver runs from the daemon's start to its end, as tgt's does. */
+static bool
+driver_arg(struct admin_req *r)
+{
+    bool bad;
+    const char *name = admin_str(r, "driver", &bad);
+
+    if (bad)
+        return false;
+    if (!name || strcmp(name, "iscsi") == 0)
+        return true;
+    admin_fail(r, AE_NO_DRIVER, NULL);
+    return false;
+}
+
+void
+admin_lld_start(struct admin_req *r)
+{
+    if (driver_arg(r))
+        admin_ok(r, NULL);
+}
+
+void
+admin_lld_stop(struct admin_req *r)
+{
+    if (driver_arg(r))
+        admin_fail(r, AE_DRIVER_ACTIVE, NULL);
 }

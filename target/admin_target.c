@@ -136,8 +136,8 @@ static json_t *
 target_json(const struct model_target *t, json_t *sessions)
 {
     json_t *o = json_object(), *luns = json_array(), *mine = json_array();
-    unsigned nop_s = t->nop_interval_s != 0xffffffffu ? t->nop_interval_s : tgt_opts.nop_interval_s;
-    unsigned nop_n = t->nop_count != 0xffffffffu ? t->nop_count : tgt_opts.nop_count;
+    unsigned nop_s = t->nop_interval_s != MODEL_UNSET ? t->nop_interval_s : model_nop_interval_s();
+    unsigned nop_n = t->nop_count != MODEL_UNSET ? t->nop_count : model_nop_count();
     size_t i;
     json_t *s;
 

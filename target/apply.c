@@ -141,6 +141,12 @@ check_lun(const struct conf_lun *l, char *err, size_t errsize, void *arg)
     return apply_store_check(l, err, errsize);
 }
 
+int
+apply_chap_algs(const char *text, unsigned *out)
+{
+    return conf_parse_chap_algs(text, out); /* conf/ numbers them as CHAP_ALG_* does */
+}
+
 const struct conf_checks *
 apply_checks(void)
 {
@@ -282,7 +288,7 @@ find_shared(const struct conf_lun *l)
 {
     list_each(it, model_stores_at(l->path)) {
         struct store *s = container_of(it, struct store, path_link);
-        if (l->bs != CONF_BS_NULL && conf_lun_same(s->conf, l))
+        if (l->bs != CONF_BS_NULL && l->path[0] && conf_lun_same(s->conf, l))
             return s;
     }
     return NULL;

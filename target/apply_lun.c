@@ -29,27 +29,46 @@ apply_lun_view(const struct store *s, struct apply_lun_view *v)
 }
 
 int
+apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n, struct conf_lun *next,
+               char *err, size_t errsize)
+{
+    char warn[512] = "";
+    int rc = 0;
+
+    conf_lun_copy(next, s->conf);
+    for (unsigned i = 0; i < n && rc == 0; i++) {
+        rc = conf_lun_set(next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
+        if (rc == -ENOENT)
+            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
+    }
+    if (rc == 0)
+        rc = conf_lun_check(next, err, errsize);
+    if (rc == 0 && apply_lun_ident_taken(next, s, err, errsize))
+        rc = -EINVAL;
+    if (rc == 0)
+        return 0;
+    conf_lun_fini(next);
+    return -EINVAL;
+}
+
+int
 apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *err, size_t errsize)
 {
     struct conf_lun next, *old = s->conf;
     struct lun_conf c;
-    char warn[512] = "";
 
     worker_assert_owner(model.main);
     if (!s->lun) {
         snprintf(err, errsize, "the logical unit is being opened");
         return -EINVAL;
     }
-    conf_lun_copy(&next, s->conf);
-    for (unsigned i = 0; i < n; i++) {
-        int rc =
-            conf_lun_set(&next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
-        if (rc == -ENOENT)
-            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
-        if (rc < 0) {
-            conf_lun_fini(&next);
-            return -EINVAL;
-        }
+    if (apply_lun_next(s, kv, n, &next, err, errsize) < 0)
+        return -EINVAL;
+    if (strcmp(next.path, old->path) != 0 || strcmp(next.bsopts, old->bsopts) != 0 ||
+        next.direct != old->direct) {
+        snprintf(err, errsize, "that wants the backing store opened anew");
+        conf_lun_fini(&next);
+        return -EINVAL;
     }
     s->conf = &next;
     apply_store_lun_conf(s, &c);
@@ -104,7 +123,8 @@ find_same(const struct conf_lun *l, char *err, size_t errsize)
 {
     list_each(it, model_stores_at(l->path)) {
         struct store *s = container_of(it, struct store, path_link);
-        if (s->is_gone || l->bs == CONF_BS_NULL || strcmp(s->conf->path, l->path) != 0)
+        if (s->is_gone || l->bs == CONF_BS_NULL || !l->path[0] ||
+            strcmp(s->conf->path, l->path) != 0)
             continue;
         if (conf_lun_same(s->conf, l) && s->lun)
             return s;
@@ -114,12 +134,13 @@ find_same(const struct conf_lun *l, char *err, size_t errsize)
     return NULL;
 }
 
-static bool
-ident_taken(const struct conf_lun *l, char *err, size_t errsize)
+bool
+apply_lun_ident_taken(const struct conf_lun *l, const struct store *s, char *err, size_t errsize)
 {
     list_each(it, &model.stores) {
-        const struct conf_lun *o = container_of(it, struct store, link)->conf;
-        const char *what = conf_lun_twin(l, o);
+        const struct store *other = container_of(it, struct store, link);
+        const struct conf_lun *o = other->conf;
+        const char *what = other == s || other->is_gone ? NULL : conf_lun_twin(l, o);
         if (what && strcmp(l->path, o->path) != 0) {
             snprintf(err, errsize, "another logical unit (%s) has the same %s", o->path, what);
             return true;
@@ -155,7 +176,7 @@ apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
     if (rc == 0)
         rc = apply_store_check(&l, err, errsize);
     struct store *same = NULL;
-    if (rc == 0 && !ident_taken(&l, err, errsize))
+    if (rc == 0 && !apply_lun_ident_taken(&l, NULL, err, errsize))
         same = find_same(&l, err, errsize);
     if (rc < 0 || *err) {
         conf_lun_fini(&l);

@@ -48,7 +48,7 @@ apply_store_check(const struct conf_lun *l, char *err, size_t errsize)
     if (!be)
         return -EINVAL;
     be_put(be);
-    return 0;
+    return lun_mode_pages_check(l->mode_pages, err, errsize);
 }
 
 /* --- helper jobs: one at a time a store ------------------------------------------------------ */
@@ -172,6 +172,11 @@ on_kind_known(struct store *s)
         on_open_done(s);
         return;
     }
+    if (!*s->conf->path && strcmp(s->type, "null") != 0) { /* a unit without a medium */
+        s->result = 0;
+        on_open_done(s);
+        return;
+    }
     if (!apply_store_run(s, NULL, job_open, on_open_done))
         abort();
 }
@@ -185,6 +190,24 @@ apply_store_open(struct store *s, void (*then)(struct store *s))
     each_path(s, permit_path, NULL); /* now, while who asked for it can vouch for it */
     if (!apply_store_run(s, NULL, job_kind, on_kind_known))
         abort(); /* a new store: nothing else can run */
+}
+
+static void
+job_close(struct helper_job *job)
+{
+    be_close(container_of(job, struct store, job)->be);
+}
+
+bool
+apply_store_close(struct store *s, void (*then)(struct store *s))
+{
+    return apply_store_run(s, NULL, job_close, then);
+}
+
+bool
+apply_store_reopen(struct store *s, void (*then)(struct store *s))
+{
+    return apply_store_run(s, NULL, job_open, then);
 }
 
 const char *
@@ -215,42 +238,58 @@ apply_store_new(const struct conf_lun *l, const char *alone_id)
     worker_timer_init(&s->gone_late, model.main, on_gone_late);
     list_each(it, model_stores_at(l->path)) {
         struct store *o = container_of(it, struct store, path_link);
-        if (l->path[0] && strcmp(o->conf->path, l->path) == 0)
+        if (l->path[0] && !o->is_leaving && strcmp(o->conf->path, l->path) == 0)
             s->is_twin = o->is_twin = true;
     }
+    list_init(&s->ident_link);
     list_add_tail(&model.stores, &s->link);
     list_add_tail(model_stores_at(l->path), &s->path_link);
     return s;
 }
 
-/* What tells logical units with the same store but other settings apart. */
+/* Another store that is the same thing by another path; from now on s is found so, too. */
+static bool
+has_like(struct store *s, const char *identity)
+{
+    struct list *like = model_stores_like(identity);
+
+    if (list_is_empty(&s->ident_link))
+        list_add_tail(like, &s->ident_link);
+    list_each(it, like) {
+        const struct store *o = container_of(it, struct store, ident_link);
+        if (o != s && !o->is_gone && !o->is_leaving && strcmp(be_identity(o->be), identity) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the identifiers that are not given are made of.  A scsi_id that is given names the unit,
+ * whatever medium is in it; else the store does; and the settings tell units with the same store
+ * apart. */
 static void
-identity_text(const struct store *s, char *buf, size_t size)
+identity_text(struct store *s, char *buf, size_t size)
 {
     const struct conf_lun *l = s->conf;
     const char *id = s->be ? be_identity(s->be) : "";
-
     bool twin = s->is_twin;
 
-    if (*id) {
-        list_each(it, &model.stores) { /* the same thing by another path */
-            const struct store *o = container_of(it, struct store, link);
-            if (o != s && o->be && strcmp(be_identity(o->be), id) == 0)
-                twin = true;
-        }
-    } else {
-        id = s->alone_id;
-    }
-    if (!twin)
-        snprintf(buf, size, "%s", id);
+    if (*id)
+        twin |= has_like(s, id);
     else
-        snprintf(buf, size, "%s|%s|%s|%s|%s|%u|%d%d%d%d%d", id, l->layers, l->bsopts, l->vendor_id,
-                 l->product_id, l->block_size, l->read_only, l->write_cache, l->thin, l->removable,
-                 l->direct);
+        id = s->alone_id;
+    const char *kind = *l->scsi_id ? "scsi_id " : "";
+    if (*l->scsi_id)
+        id = l->scsi_id;
+    if (!twin)
+        snprintf(buf, size, "%s%s", kind, id);
+    else
+        snprintf(buf, size, "%s%s|%s|%s|%s|%s|%u|%d%d%d%d%d", kind, id, l->layers, l->bsopts,
+                 l->vendor_id, l->product_id, l->block_size, l->read_only, l->write_cache, l->thin,
+                 l->removable, l->direct);
 }
 
 void
-apply_store_lun_conf(const struct store *s, struct lun_conf *c)
+apply_store_lun_conf(struct store *s, struct lun_conf *c)
 {
     const struct conf_lun *l = s->conf;
     struct be_info info = {.block_size = 0};
@@ -295,6 +334,7 @@ apply_store_lun_conf(const struct store *s, struct lun_conf *c)
     c->write_cache = l->write_cache && !l->sync;
     c->descriptor_sense = l->descriptor_sense;
     c->online = l->online;
+    c->mode_pages = l->mode_pages;
     c->cstore = model.cstore;
 }
 
@@ -407,6 +447,7 @@ store_free(struct store *s)
     worker_timer_stop(&s->gone_late);
     list_del(&s->link);
     list_del(&s->path_link);
+    list_del(&s->ident_link);
     if (s->lun)
         lun_put(s->lun);
     if (s->be)
@@ -430,12 +471,6 @@ revoke_path(const char *path, bool made, void *arg)
             return;
     }
     (void)opener_revoke(path);
-}
-
-static void
-job_close(struct helper_job *job)
-{
-    be_close(container_of(job, struct store, job)->be);
 }
 
 void

@@ -464,5 +464,8 @@ conn_on_pdu(struct conn *c, struct pdu *pdu)
     counter_add(CT_PDU_IN, 1);
     if (c->closing)
         return;
+    uint8_t op = pdu->bhs[0] & 0x3f;
+    c->count.cmds += op == OPC_SCSI_CMD;
+    c->count.data_out += op == OPC_DATA_OUT;
     conn_verdict(c, pdu, conn_is_full_feature(c) ? full_feature(c, pdu) : login_phase(c, pdu));
 }

@@ -25,3 +25,4 @@ evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main
 	target/main_user.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BASE_LIBS)
+target_libtarget_a_SOURCES += target/apply_exchange.c

@@ -28,20 +28,35 @@ model_init(struct worker *main_worker, struct cstore *cs)
     model_auth_init(&model.auth, true);
     model_auth_init(&model.discovery, false);
     list_init(&model.stores);
-    for (unsigned i = 0; i < MODEL_BUCKETS; i++)
+    for (unsigned i = 0; i < MODEL_BUCKETS; i++) {
         list_init(&model.by_path[i]);
+        list_init(&model.by_ident[i]);
+    }
+    model.nop_interval_s = model.nop_count = MODEL_UNSET;
     model.main = main_worker;
     model.cstore = cs;
+}
+
+static unsigned
+bucket(const char *text)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (const char *p = text; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    return h % MODEL_BUCKETS;
 }
 
 struct list *
 model_stores_at(const char *path)
 {
-    uint32_t h = 2166136261u; /* FNV-1a */
+    return &model.by_path[bucket(path)];
+}
 
-    for (const char *p = path; *p != '\0'; p++)
-        h = (h ^ (uint8_t)*p) * 16777619u;
-    return &model.by_path[h % MODEL_BUCKETS];
+struct list *
+model_stores_like(const char *identity)
+{
+    return &model.by_ident[bucket(identity)];
 }
 
 struct model_target *
@@ -125,6 +140,18 @@ model_target_free(struct model_target *t)
     redirect_put(t->redirect);
     free(t->drain);
     free(t);
+}
+
+unsigned
+model_nop_interval_s(void)
+{
+    return model.nop_interval_s != MODEL_UNSET ? model.nop_interval_s : tgt_opts.nop_interval_s;
+}
+
+unsigned
+model_nop_count(void)
+{
+    return model.nop_count != MODEL_UNSET ? model.nop_count : tgt_opts.nop_count;
 }
 
 void
@@ -309,8 +336,9 @@ make_node(struct model_target *t, char *err, size_t errsize)
         memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
     n->offline = t->offline || model.offline;
     n->hidden = t->hidden;
-    n->nop_interval_s = t->nop_interval_s;
-    n->nop_count = t->nop_count;
+    n->nop_interval_s =
+        t->nop_interval_s != MODEL_UNSET ? t->nop_interval_s : model.nop_interval_s;
+    n->nop_count = t->nop_count != MODEL_UNSET ? t->nop_count : model.nop_count;
     n->max_cmds = t->max_cmds;
     n->keys = t->keys;
     n->acl = acl;

@@ -19,17 +19,19 @@ struct cstore;
 
 /* One logical unit and its backing store; several targets may map the same one. */
 struct store {
-    struct list link;      /* model.stores */
-    struct list path_link; /* model.by_path */
-    unsigned users;        /* model_lun entries, and an operation under way */
-    struct conf_lun *conf; /* settings; apply.c looks inside */
-    char type[16];         /* "fileio", ...; "" until known */
-    char *alone_id;        /* identity text of a store that has none of its own (null) */
-    bool is_twin;          /* opened more than once with different settings */
-    bool is_gone;          /* removed: nobody may start anything with it */
-    struct backend *be;    /* NULL until its type is known */
-    struct lun *lun;       /* NULL until the first attempt to open has ended */
-    bool identity_known;   /* the lun's identity is the store's own */
+    struct list link;       /* model.stores */
+    struct list path_link;  /* model.by_path */
+    struct list ident_link; /* model.by_ident, once what it is is known */
+    unsigned users;         /* model_lun entries, and an operation under way */
+    struct conf_lun *conf;  /* settings; apply.c looks inside */
+    char type[16];          /* "fileio", ...; "" until known */
+    char *alone_id;         /* identity text of a store that has none of its own (null) */
+    bool is_twin;           /* opened more than once with different settings */
+    bool is_leaving;        /* another is being put in its place */
+    bool is_gone;           /* removed: nobody may start anything with it */
+    struct backend *be;     /* NULL until its type is known */
+    struct lun *lun;        /* NULL until the first attempt to open has ended */
+    bool identity_known;    /* the lun's identity is the store's own */
     /* one helper job at once: open, probe or close */
     struct helper_job job;
     bool busy;
@@ -103,12 +105,14 @@ struct model_target {
 
 struct model {
     struct list targets, stores;
-    struct list accounts;               /* struct model_account */
-    struct model_auth auth, discovery;  /* of all targets that say nothing; of discovery */
-    struct list by_path[MODEL_BUCKETS]; /* the stores again, by model_stores_at */
+    struct list accounts;                /* struct model_account */
+    struct model_auth auth, discovery;   /* of all targets that say nothing; of discovery */
+    struct list by_path[MODEL_BUCKETS];  /* the stores again, by model_stores_at */
+    struct list by_ident[MODEL_BUCKETS]; /* and by model_stores_like */
     struct worker *main;
     struct cstore *cstore;
     uint8_t seed[32];
+    unsigned nop_interval_s, nop_count; /* of targets that say nothing; MODEL_UNSET: tgt_opts' */
     bool offline;        /* the whole daemon: every target answers as if it were offline */
     struct drain *drain; /* of the whole daemon, or NULL */
     enum discovery_filter filter;
@@ -125,8 +129,13 @@ struct model_target *model_target_by_name(const char *name);
 unsigned model_tid_free(void); /* lowest unused, from 1 */
 /* Where the stores of this path are, linked by path_link; some of other paths may be there too. */
 struct list *model_stores_at(const char *path);
+/* The same by what a store says it is (be_identity), linked by ident_link. */
+struct list *model_stores_like(const char *identity);
 /* Unlinks and frees; its stores lose a user (see apply_store_drop). */
 void model_target_free(struct model_target *t);
+/* What holds for targets that say nothing of it. */
+unsigned model_nop_interval_s(void);
+unsigned model_nop_count(void);
 /* Something of t changed: its node is made anew at the next publish. */
 void model_touch(struct model_target *t);
 /* The same, and it is a LUN. */
@@ -187,6 +196,8 @@ void model_ifaces_stop(void);
 
 /* 32 random bytes, made at the first start, kept as record "host-seed". 0 or -errno. Blocking. */
 int apply_seed(void);
+/* A comma list of CHAP's digests as bits CHAP_ALG_*; 0 or -EINVAL. */
+int apply_chap_algs(const char *text, unsigned *out);
 /* Judges iSCSI values for conf_read. */
 const struct conf_checks *apply_checks(void);
 /* Warns of backing stores that could not be opened now, without opening them. Blocking. */
@@ -205,9 +216,16 @@ struct apply_kv {
 int apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
                   void (*done)(struct store *s, const char *err, void *arg), void *arg, char *err,
                   size_t errsize);
-/* Live change of settings: all or nothing. 0, or -EINVAL and err. */
+/* Live change of settings: all or nothing. 0, or -EINVAL and err. Refuses what wants the backing
+ * store opened anew. */
 int apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *err,
                      size_t errsize);
+/* The same, and `path`, `bsopts`, direct I/O and leaving read-only too, where the store is opened
+ * anew (apply_exchange.c): the unit must be offline or removable. Every map that has the unit has
+ * the new one then; what the initiators had reserved stays. done(err, arg), perhaps inside this
+ * call, once every worker has it; err: "", or why all is as it was. */
+void apply_lun_change(struct store *s, const struct apply_kv *kv, unsigned n,
+                      void (*done)(const char *err, void *arg), void *arg);
 /* For show. */
 struct apply_lun_view {
     const char *path, *bsopts, *layers, *type;

@@ -468,6 +468,7 @@ fill(struct conn *c, bool *drained)
         return 0;
     }
     counter_add(CT_BYTES_IN, (uint64_t)got);
+    c->count.bytes_in += (uint64_t)got;
     if (c->sess)
         c->sess->bytes_in += (uint64_t)got;
     *drained = (size_t)got < asked;

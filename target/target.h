@@ -435,6 +435,9 @@ struct conn {
         uint8_t event; /* enum async_event; 0: nothing */
         const char *why;
     } asked;
+    struct {               /* for administration; by the worker, so read there */
+        uint64_t bytes_in, bytes_out, cmds, responses, data_out, data_in;
+    } count;
     struct deferred close_later;
     struct establish *est;             /* sess.c: establishment under way */
     void (*move_then)(struct conn *c); /* conn_move under way */

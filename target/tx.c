@@ -201,6 +201,8 @@ tx_pdu(struct conn *c, uint8_t bhs[48], const void *data, uint32_t len, void (*r
         worker_defer_flush(c->w, &tx->flush);
         return;
     }
+    c->count.responses += bhs[0] == OPC_SCSI_RSP;
+    c->count.data_in += bhs[0] == OPC_DATA_IN;
     bool ok = queue_header(c, bhs, full && c->p.header_digest);
     if (release)
         queue_in_place(c, data, len, release, arg);
@@ -279,6 +281,7 @@ send_queue(struct conn *c, struct list *done)
             return;
         }
         counter_add(CT_BYTES_OUT, (uint64_t)n);
+        c->count.bytes_out += (uint64_t)n;
         if (c->sess)
             c->sess->bytes_out += (uint64_t)n;
         turn += (size_t)n;

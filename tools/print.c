@@ -276,16 +276,41 @@ print_conns(const json_t *data)
     }
 }
 
+/* tgtadm's table: what went over each unit of each session. */
 static void
-print_sess_stat(const json_t *data)
+print_units(const json_t *data)
 {
-    const json_t *s;
-    size_t i;
-    printf("tgt sid cmds rx_bytes tx_bytes\n");
+    const json_t *s, *u;
+    size_t i, k;
+
+    printf("tgt lun sid rd_subm(bytes,cmds) rd_done(bytes,cmds) wr_subm(bytes,cmds) "
+           "wr_done(bytes,cmds) errs\n");
     json_array_foreach(json_object_get(data, "sessions"), i, s)
-        printf("%3lld %3lld %llu %llu %llu\n", num(s, "tid"), num(s, "sid"),
-               (unsigned long long)num(s, "cmds"), (unsigned long long)num(s, "bytes_in"),
-               (unsigned long long)num(s, "bytes_out"));
+    {
+        json_array_foreach(json_object_get(s, "units"), k, u)
+            printf("%3lld %3lld %3lld %12lld %6lld %12lld %6lld %12lld %6lld %12lld %6lld %4lld\n",
+                   num(s, "tid"), num(u, "lun"), num(s, "sid"), num(u, "rd_subm_bytes"),
+                   num(u, "rd_subm"), num(u, "rd_done_bytes"), num(u, "rd_done"),
+                   num(u, "wr_subm_bytes"), num(u, "wr_subm"), num(u, "wr_done_bytes"),
+                   num(u, "wr_done"), num(u, "errs"));
+    }
+}
+
+/* And this: what went over each connection. */
+static void
+print_conn_stat(const json_t *data)
+{
+    const json_t *s, *c;
+    size_t i, k;
+
+    printf("sid cid rxdata_octets txdata_octets dataout_pdus datain_pdus cmd_pdus rsp_pdus\n");
+    json_array_foreach(json_object_get(data, "sessions"), i, s)
+    {
+        json_array_foreach(json_object_get(s, "connections"), k, c)
+            printf("%3lld %3lld %13lld %13lld %12lld %11lld %8lld %8lld\n", num(s, "sid"),
+                   num(c, "cid"), num(c, "bytes_in"), num(c, "bytes_out"), num(c, "data_out"),
+                   num(c, "data_in"), num(c, "cmds"), num(c, "responses"));
+    }
 }
 
 static void
@@ -348,6 +373,23 @@ print_counters(json_t *data)
         printf("%s %lld\n", name, (long long)json_integer_value(v));
 }
 
+static void
+print_stat(const char *mode, json_t *data)
+{
+    bool sess = strcmp(mode, "session") == 0, conn = strcmp(mode, "connection") == 0;
+
+    if (!conn)
+        print_units(data);
+    if (sess)
+        putchar('\n');
+    if (sess || conn)
+        print_conn_stat(data);
+    if (strcmp(mode, "system") == 0 && strcmp(adm_name, "tgtadm") != 0) {
+        putchar('\n');
+        print_counters(data);
+    }
+}
+
 /* tgt lists the newest first. */
 static void
 print_accounts(const json_t *data)
@@ -382,10 +424,10 @@ adm_print(const char *mode, const char *op, bool one, json_t *data)
 
     if (!data || (!show && !stat))
         return;
-    if (strcmp(mode, "system") == 0 && show)
+    if (stat)
+        print_stat(mode, data);
+    else if (strcmp(mode, "system") == 0 && show)
         print_system(data);
-    else if (strcmp(mode, "system") == 0)
-        print_counters(data);
     else if (strcmp(mode, "target") == 0 && show)
         print_targets(data, one);
     else if (strcmp(mode, "account") == 0)
@@ -394,8 +436,6 @@ adm_print(const char *mode, const char *op, bool one, json_t *data)
         print_lld(data);
     else if (strcmp(mode, "portal") == 0)
         json_array_foreach(json_object_get(data, "portals"), i, v) print_portal(v);
-    else if (stat)
-        print_sess_stat(data);
     else if (strcmp(mode, "session") == 0 || strcmp(mode, "connection") == 0)
         print_conns(data);
 }

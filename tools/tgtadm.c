@@ -88,10 +88,11 @@ static const char usage_text[] =
     "        [--bstype T] [--bsopts O] [--bsoflags direct|sync] [--blocksize 512|4096]\n"
     "        [--params K=V,...] [--force]\n"
     "  --mode logicalunit --op update --tid N --lun L --params K=V,...\n"
-    "  --mode logicalunit --op delete [--force] --tid N --lun L\n"
-    "  --mode session --op show --tid N | delete --tid N --sid S\n"
+    "  --mode logicalunit --op delete [--force] | stat --tid N --lun L\n"
+    "  --mode session --op show --tid N | stat [--tid N [--sid S]] | delete --tid N --sid S\n"
     "  --mode session --op renegotiate --tid N --sid S [--params deadline=S]\n"
-    "  --mode connection --op show --tid N | delete --tid N --sid S --cid C\n"
+    "  --mode connection --op show --tid N | stat [--tid N [--sid S]]\n"
+    "  --mode connection --op delete --tid N --sid S --cid C\n"
     "  --mode portal --op new --params portal=ADDR:PORT[,group=N][,advertise=HOST:PORT]\n"
     "  --mode portal --op show | delete --params portal=ADDR:PORT\n"
     "  --mode account --op new --user U --password P | --password-file FILE\n"
@@ -99,6 +100,7 @@ static const char usage_text[] =
     "  --mode account --op bind|unbind --user U [--tid N] [--outgoing]\n"
     "  --mode account --op show | delete --user U\n"
     "  --mode system --op show | stat | update --name N --value V | delete\n"
+    "  --mode lld --op show | start | stop\n"
     "  --mode system --op drain [--params to=ADDR[:PORT],deadline=S] | undrain\n"
     "\n"
     "  --json             print the daemon's answer as JSON\n"
@@ -433,17 +435,17 @@ mode_target(const struct args *a, json_t *o)
 
 /* The daemon has another directory than we. */
 static void
-put_path(json_t *o, const char *path)
+put_path(json_t *o, const char *name, const char *path)
 {
     char cwd[PATH_MAX];
     if (path[0] == '/' || !path[0]) {
-        put_str(o, "backing-store", path);
+        put_str(o, name, path);
         return;
     }
     if (!getcwd(cwd, sizeof cwd))
         adm_die(EINVAL, "the current directory has no name");
     char *abs = xasprintf("%s/%s", cwd, path);
-    put_str(o, "backing-store", abs);
+    put_str(o, name, abs);
     free(abs);
 }
 
@@ -461,6 +463,20 @@ check_device_type(const char *type)
 }
 
 static void
+lun_update(const struct args *a, json_t *o)
+{
+    json_t *p = params_json(a->params ? a->params : "");
+    const char *path = json_string_value(json_object_get(p, "path"));
+
+    if (path) {
+        char *copy = xstrdup(path);
+        put_path(p, "path", copy);
+        free(copy);
+    }
+    json_object_set_new(o, "params", p);
+}
+
+static void
 lun_new(const struct args *a, json_t *o)
 {
     json_t *p = a->params ? params_json(a->params) : json_object();
@@ -472,7 +488,7 @@ lun_new(const struct args *a, json_t *o)
     if (!a->store && !null)
         adm_die(EINVAL, "'backing-store' option is necessary");
     if (a->store)
-        put_path(p, a->store);
+        put_path(p, "backing-store", a->store);
     put_str(p, "bs-type", a->bstype);
     put_str(p, "bsopts", a->bsopts);
     put_str(p, "bsoflags", a->bsflags);
@@ -501,7 +517,9 @@ mode_lun(const struct args *a, json_t *o)
             json_object_set_new(o, "force", json_true());
     } else if (is(a->op, "update")) {
         allow(a, "logicalunit", "tlP");
-        json_object_set_new(o, "params", params_json(a->params ? a->params : ""));
+        lun_update(a, o);
+    } else if (is(a->op, "stat")) {
+        allow(a, "logicalunit", "tl");
     } else {
         unsupported("logicalunit", a->op);
     }
@@ -520,6 +538,11 @@ mode_sess(const struct args *a, const char *mode, json_t *o)
         json_object_set_new(o, "tid", json_integer(a->tid));
     else if (is(a->op, "delete") || talks)
         adm_die(EINVAL, "'tid' option is necessary");
+    if (is(a->op, "stat") && a->sid >= 0) {
+        json_object_set_new(o, "sid", json_integer(a->sid));
+        if (a->cid >= 0)
+            json_object_set_new(o, "cid", json_integer(a->cid));
+    }
     if (is(a->op, "delete") || talks) {
         if (a->sid >= 0)
             json_object_set_new(o, "sid", json_integer(a->sid));
@@ -611,6 +634,15 @@ mode_account(const struct args *a, json_t *o)
         json_object_set_new(o, "outgoing", json_true());
 }
 
+static void
+mode_lld(const struct args *a, json_t *o)
+{
+    if (!is(a->op, "show") && !is(a->op, "start") && !is(a->op, "stop"))
+        unsupported("lld", a->op);
+    allow(a, "lld", "");
+    put_str(o, "driver", is(a->op, "show") ? NULL : a->lld);
+}
+
 static json_t *
 request(const struct args *a, const char *mode)
 {
@@ -627,8 +659,8 @@ request(const struct args *a, const char *mode)
         mode_sess(a, mode, o);
     else if (is(mode, "account"))
         mode_account(a, o);
-    else if (!is(a->op, "show"))
-        unsupported(mode, a->op);
+    else
+        mode_lld(a, o);
     return json_pack("{si ss ss so}", "v", 1, "mode", mode, "op", a->op, "args", o);
 }
 

@@ -13,5 +13,6 @@ EXTRA_DIST += tests/admin/test_privileges.py
 EXTRA_DIST += tests/admin/test_integrations.py
 EXTRA_DIST += tests/admin/test_protocol.py
 EXTRA_DIST += tests/admin/test_setup_lun.py
+EXTRA_DIST += tests/admin/test_stat.py
 EXTRA_DIST += tests/admin/test_tgt_admin.py
 EXTRA_DIST += tests/admin/test_tgtimg.py

@@ -179,6 +179,8 @@ static const struct {
     {"bsopts", T B, "bsopts \"a=b;c=d # e\"", F E, .unjudged = true},
     {"layer", T B, "layer delay:ms=20,op=read\nlayer error:op=write", F E},
     {"lun", T B, "lun 0", F E},
+    {"mode_page", T B,
+     "mode_page 0x30:0:2:1:2\nmode_page 8:0:18:0x10:0:0:0:0:0:0:0:0:0:0:20:0:0:0:0:0:0", F E},
     {"params", T B, "params vendor_id=a,removable=1", F E},
 };
 #define GIVEN (sizeof given / sizeof *given)

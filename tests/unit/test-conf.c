@@ -165,7 +165,10 @@ static const struct bad bads[] = {
     {T "backing-store a\n" E, 3, 15, "absolute path"},
     {T "backing-store\n" E, 3, 14, "wants a value"},
     {T "backing-store /a\nbacking-store /a\n" E, 4, 1, "of this target already, at f:3:1"},
-    {T "backing-store /a\nmode_page 1\n" E, 4, 1, "mode pages"},
+    {T "backing-store /a\nmode_page 1\n" E, 4, 11, "PAGE:SUBPAGE"},
+    {T "backing-store /a\nmode_page 8:0:2:1\n" E, 4, 11, "as many bytes"},
+    {T "backing-store none\n" E, 3, 15, "only a removable unit"},
+    {T "backing-store /a\npath /b\n" E, 4, 1, "by backing-store"},
     {T "backing-store /a\nblock-size 1000\n" E, 4, 12, "512 or 4096"},
     {T "backing-store /a\nbs-type rbd\n" E, 4, 9, "rdwr, fileio"},
     {T "backing-store /a\nbsoflags dierct\n" E, 4, 10, "direct, sync"},
@@ -549,6 +552,39 @@ test_lun_set(void)
     conf_lun_fini(&l);
 }
 
+/* Kept once a page, as it was given; WCE and D_SENSE are the settings that say the same. */
+static void
+test_mode_pages(void)
+{
+    static const char *const wrong[] = {"", "8", "8:0", "8:0:1", "8:0:0", "8:0:1:256", "63:0:1:1",
+                                        "8:255:1:1", "8:0:2:1", "8:0:1:1:2", "a:0:1:1",
+                                        "8:0:65:1", "8:0:1:1 9:0:1:1", "-8:0:1:1"};
+    struct conf_lun l, copy;
+    char err[512] = "", warn[256] = "";
+
+    conf_lun_init(&l);
+#define PAGE(v) conf_lun_set(&l, true, "mode_page", v, err, sizeof err, warn, sizeof warn)
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CU_ASSERT_EQUAL(PAGE(wrong[i]), -EINVAL);
+    CU_ASSERT_STRING_EQUAL(l.mode_pages, "");
+    CU_ASSERT_EQUAL(PAGE("8:0:2:0:1"), 0);
+    CU_ASSERT(!l.write_cache);
+    CU_ASSERT_EQUAL(PAGE("0x30:1:0x2:255:0"), 0);
+    CU_ASSERT_EQUAL(PAGE("8:0:2:0x14:2"), 0); /* instead of the first */
+    CU_ASSERT(l.write_cache);
+    CU_ASSERT_EQUAL(PAGE("10:0:1:4"), 0);
+    CU_ASSERT(l.descriptor_sense);
+    CU_ASSERT_STRING_EQUAL(l.mode_pages, "48:1:2:0xff:0x00 8:0:2:0x10:0x02 10:0:1:0x00");
+    l.descriptor_sense = false; /* by sense_format */
+    conf_lun_copy(&copy, &l);
+    CU_ASSERT(conf_lun_same(&copy, &l));
+    CU_ASSERT_EQUAL(PAGE("none"), 0);
+    CU_ASSERT(!conf_lun_same(&copy, &l));
+#undef PAGE
+    conf_lun_fini(&copy);
+    conf_lun_fini(&l);
+}
+
 static void
 test_numbers(void)
 {
@@ -579,6 +615,7 @@ main(void)
         {"include", test_include},
         {"scope of syntax tgt", test_syntax_scope},
         {"single LUN settings", test_lun_set},
+        {"mode pages", test_mode_pages},
         {"numbers", test_numbers},
     };
     if (!mkdtemp(dir))

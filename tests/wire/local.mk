@@ -5,7 +5,7 @@ EXTRA_DIST += tests/lib/__init__.py tests/lib/chap.py tests/lib/crc32c.py tests/
 	tests/wire/run tests/wire/test_access.py tests/wire/test_chap.py tests/wire/test_chap_paths.py tests/wire/test_chap_setups.py \
 	tests/wire/test_commands.py tests/wire/test_daemon.py tests/wire/test_data.py tests/wire/test_digest.py \
 	tests/wire/test_hostile.py tests/wire/test_login.py tests/wire/test_logout.py \
-	tests/wire/test_nop.py tests/wire/test_numbering.py tests/wire/test_pages.py tests/wire/test_portals.py \
+	tests/wire/test_lun_params.py tests/wire/test_nop.py tests/wire/test_numbering.py tests/wire/test_pages.py tests/wire/test_portals.py \
 	tests/wire/test_redirect.py tests/wire/test_reject.py \
 	tests/wire/test_scsi.py tests/wire/test_session.py tests/wire/test_standins.py \
 	tests/wire/test_store.py tests/wire/test_text.py \

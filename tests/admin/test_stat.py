@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`--op stat` in tgtadm's layout, settings of the daemon as a whole, and the driver's verbs."""
+
+import json
+
+from common import MIB, NAME, call, daemon
+from lib import scsi
+from lib.evtgt import IQN, Lun, Target
+from lib.iscsi import LoginFailed, Session
+
+HEAD = ("tgt lun sid rd_subm(bytes,cmds) rd_done(bytes,cmds) wr_subm(bytes,cmds) "
+        "wr_done(bytes,cmds) errs\n")
+CONN = "sid cid rxdata_octets txdata_octets dataout_pdus datain_pdus cmd_pdus rsp_pdus\n"
+
+
+def row(*v):
+    return "%3d %3d %3d %12d %6d %12d %6d %12d %6d %12d %6d %4d\n" % v
+
+
+def sid_of(d):
+    return json.loads(call(d, "--op show --mode session --json"))["data"]["sessions"][0]["sid"]
+
+
+def test_stat(settings):
+    luns = [Lun("a.img", 4 * MIB, 1, kind="file"), Lun("b.img", 4 * MIB, 2, kind="file")]
+    with daemon(settings, [Target("disk", luns), Target("other", [])]) as d:
+        assert call(d, "--op stat --mode target --tid 1") == HEAD
+        s = Session(d.addr, NAME).login()
+        sid = sid_of(d)
+        zero = [0] * 9
+        assert call(d, "--op stat --mode target --tid 1") == HEAD + row(1, 1, sid, *zero) + row(
+            1, 2, sid, *zero)
+        s.run(scsi.TEST_UNIT_READY, lun=1).check(6)
+        s.run(scsi.TEST_UNIT_READY, lun=1).good()
+        s.run(scsi.read10(0, 8), read=4096, lun=1).good()
+        s.run(scsi.read10(8, 4), read=2048, lun=1).good()
+        s.run(scsi.write10(0, 2), write=bytes(1024), lun=1).good()
+        s.run(scsi.read10(1 << 20, 1), read=512, lun=1).check(5)
+        one = row(1, 1, sid, 6144, 2, 6144, 2, 1024, 1, 1024, 1, 2)
+        two = row(1, 2, sid, *zero)
+        assert call(d, "--op stat --mode target --tid 1") == HEAD + one + two
+        assert call(d, "--op stat --mode lu --tid 1 --lun 1") == HEAD + one
+        assert call(d, "--op stat --mode logicalunit --tid 1 --lun 2") == HEAD + two
+        assert call(d, "--op stat --mode target --tid 2") == HEAD
+        text = call(d, "--op stat --mode system")
+        assert text.startswith(HEAD + one + two + "\n") and "\nlogin_ok 1\n" in text, text
+        text = call(d, "--op stat --mode session --tid 1 --sid %d" % sid)
+        assert text.startswith(HEAD + one + two + "\n" + CONN), text
+        conn = call(d, "--op stat --mode conn --tid 1 --sid %d --cid 0" % sid)
+        assert conn.startswith(CONN) and conn == text[text.index(CONN):], conn
+        v = [int(x) for x in conn[len(CONN):].split()]
+        assert v[:2] == [sid, 0] and v[2] > 1024 and v[3] > 6144 and v[5] == 2 and v[6] == 6, v
+        for wrong, why in (("session --tid 1 --sid 999", "can't find the session"),
+                           ("conn --tid 1 --sid %d --cid 7" % sid, "can't find the connection"),
+                           ("target --tid 9", "can't find the target"),
+                           ("lu --tid 1 --lun 7", "can't find the logical unit"),
+                           ("lu --tid 1", "'lun' option is necessary"),
+                           ("lu --lun 1", "'tid' option is necessary"),
+                           ("target", "'tid' option is necessary"),
+                           ("portal", "operation stat not supported in portal mode"),
+                           ("lld", "operation stat not supported in lld mode"),
+                           ("account", "operation stat not supported in account mode")):
+            call(d, "--op stat --mode " + wrong, 22, why)
+        s.logout()
+        s.conn.close()
+        for _ in range(100):
+            r = json.loads(call(d, "--op stat --mode lu --tid 1 --lun 1 --json"))["data"]
+            if not r["sessions"]:
+                break
+        assert r["ended"]["rd_done_bytes"] == 6144 and r["ended"]["errs"] == 2, r
+
+
+def refused(d, **kw):
+    try:
+        Session(d.addr, NAME, **kw).login().conn.close()
+    except LoginFailed:
+        return True
+    return False
+
+
+def test_system_settings(settings):
+    with daemon(settings) as d:
+        def shown():
+            return json.loads(call(d, "--op show --mode system --json"))["data"]
+        up = "--op update --mode system --name %s --value %s"
+        call(d, up % ("nop_interval", "7"))
+        call(d, up % ("nop_count", "4"))
+        text = call(d, "--op show --mode target --tid 1")
+        assert "nop_interval=7\nnop_count=4\n" in text
+        call(d, "--op update --mode target --tid 1 -n nop_interval -v 9")
+        assert "nop_interval=9\n" in call(d, "--op show --mode target --tid 1")
+        assert (shown()["nop_interval"], shown()["nop_count"]) == (7, 4)
+        call(d, up % ("chap-algorithms", "sha256,5"))
+        assert shown()["chap"]["algorithms"] == ["md5", "sha256"]
+        call(d, up % ("chap-legacy-sha1-7", "on"))
+        assert shown()["chap"]["legacy_sha1_7"] is True
+        call(d, up % ("chap-legacy-sha1-7", "off"))
+        for word in ("portal", "all", "authenticated", "name"):
+            call(d, up % ("discovery-filter", word))
+            assert shown()["discovery_filter"] == word
+        for name, value, why in (("State", "bogus", "ready or offline"), ("debug", "2", "on or off"),
+                                 ("nop_interval", "3601", "0 to 3600"), ("nop_count", "0", "1 to"),
+                                 ("chap-algorithms", "rot13", "md5, sha1"),
+                                 ("chap-legacy-sha1-7", "x", "on or off"),
+                                 ("discovery-filter", "x", "portal"),
+                                 ("iSNSServerPort", "0", "1 to 65535")):
+            out = d.adm(*(up % (name, value)).split(), check=False)
+            assert out.returncode == 22 and why in out.stderr, (name, out.stderr)
+        call(d, up % ("iSNSX", "on"), 22, "unknown parameter: iSNSX")
+
+
+def test_discovery_filter_live(settings):
+    with daemon(settings) as d:
+        def found():
+            s = Session(d.addr, None, discovery=True, initiator=IQN + "nobody").login()
+            pairs = s.text(b"SendTargets=All\0")
+            s.conn.close()
+            return ("TargetName", NAME) in pairs
+        call(d, "--op unbind --mode target --tid 1 -I ALL")
+        assert not found()
+        call(d, "--op update --mode system -n discovery-filter -v all")
+        assert found()
+        call(d, "--op update --mode system -n discovery-filter -v name")
+        assert not found()
+
+
+def test_lld(settings):
+    with daemon(settings) as d:
+        assert call(d, "--op show --mode lld").startswith("LLDs:\n    iscsi: ready\n")
+        call(d, "--lld iscsi --op start --mode lld")
+        call(d, "--lld iscsi --op stop --mode lld", 22, "this driver is busy")
+        call(d, "--lld iser --op start --mode lld", 22, "can't find the driver")
+        assert not refused(d)
