@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/log.h"
 #include "base/opener.h"
@@ -92,6 +93,19 @@ bind_there(const struct sockaddr_un *sa, socklen_t len)
     return err;
 }
 
+/* The opener of a daemon that was killed a moment ago still has the socket: it is about to end. */
+static bool
+becomes_free(const struct sockaddr_un *sa, socklen_t len)
+{
+    struct stat st;
+    for (unsigned ms = 0; ms < LOCK_PATIENCE_MS; ms += LOCK_LOOK_MS) {
+        if (is_leftover(sa, len) || lstat(sa->sun_path, &st) < 0)
+            return true;
+        clock_pause_ms(LOCK_LOOK_MS);
+    }
+    return false;
+}
+
 static int
 serve_socket(const void *arg, size_t arglen)
 {
@@ -115,7 +129,7 @@ serve_socket(const void *arg, size_t arglen)
     if (lstat(path, &st) == 0) {
         if (!S_ISSOCK(st.st_mode))
             return -EEXIST;
-        if (!is_leftover(&sa, len))
+        if (!becomes_free(&sa, len))
             return -EADDRINUSE;
         unlink(path);
     }
