@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,20 +149,34 @@ place(const char *dir)
     return dir ? dir : env && *env ? env : RUNDIR "/iet";
 }
 
+/* A file of ours alone: others may write in the directory, and must not lead us elsewhere. */
+static FILE *
+open_new(const char *path)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int fd = open(path, flags, 0644);
+    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
+        fd = open(path, flags, 0644);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && (!f || fchmod(fd, 0644) < 0))
+        adm_die(errno, "cannot open %s: %s", path, strerror(errno));
+    return f;
+}
+
 /* A new file in the old one's place: who reads sees one or the other. 0 or -errno. */
 static int
 write_file(const char *dir, const struct iet_file *what, const json_t *data)
 {
     char *path = xasprintf("%s/%s", dir, what->name);
     char *tmp = xasprintf("%s/.%s.%ld", dir, what->name, (long)getpid());
-    FILE *f = fopen(tmp, "we");
+    FILE *f = open_new(tmp);
     int rc = f ? 0 : -errno;
 
     if (f) {
         what->print(f, data);
         if (ferror(f) | fclose(f))
             rc = -EIO;
-        else if (chmod(tmp, 0644) < 0 || rename(tmp, path) < 0)
+        else if (rename(tmp, path) < 0)
             rc = -errno;
         if (rc < 0)
             unlink(tmp);

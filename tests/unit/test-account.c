@@ -353,6 +353,18 @@ test_model(void)
     CU_ASSERT_STRING_EQUAL(demanded(&t->auth), "b>o");
     CU_ASSERT_STRING_EQUAL(demanded(&model.discovery), "-");
     CU_ASSERT_FALSE(model_account_delete("a"));
+    model_account_prune("b"); /* bound: it stays */
+    CU_ASSERT_PTR_EQUAL(model_account_find("b"), b);
+    known("b", SECRET "7");
+    known("c", SECRET "8");
+    model_account_prune("b"); /* of two of that name the one that nothing binds goes */
+    CU_ASSERT_PTR_EQUAL(model_account_find("b"), b);
+    model_bind_del(&model.auth, model_bind_find(&model.auth, "b", false));
+    model_account_prune("b");
+    CU_ASSERT_PTR_NULL(model_account_find("b"));
+    CU_ASSERT_PTR_NOT_NULL(model_account_find("c"));
+    CU_ASSERT(model_account_delete("c"));
+    b = known("b", SECRET "2");
     CU_ASSERT(model_account_delete("b") && model_account_delete("o"));
     model_target_free(t);
     model_target_free(u);
