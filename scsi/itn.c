@@ -30,6 +30,7 @@ nexus_new(struct itn *itn, const struct lun_map_entry *e, unsigned ua)
     nx->gen = atomic_load(&nx->lun->generation) - 1; /* no verdict yet */
     list_add_tail(&nx->lun->nexuses, &nx->on_lun);
     pthread_mutex_unlock(&nx->lun->lock);
+    lun_share_note(nx->lun, nx);
     return nx;
 }
 

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/cur.h"
+#include "base/log.h"
 #include "scsi/scsi.h"
 
 /* --- the opcode table (scsi/ops.c) ----------------------------------------------------------- */
@@ -300,6 +301,13 @@ struct mode_values { /* the changeable part of the mode pages */
     bool wce, swp, d_sense;
 };
 
+#define SHARED_PAIRS 16
+struct lun_shared {              /* lun_share.c; under lock */
+    uint32_t told[SHARED_PAIRS]; /* pairs of initiators that the log has, by hash */
+    unsigned next;
+    struct log_rate rate;
+};
+
 struct lun {
     struct ref ref;
     uint64_t id;       /* unique in the daemon's life */
@@ -322,6 +330,7 @@ struct lun {
     struct mode_change *mode_busy; /* a MODE SELECT that is being made durable; under lock */
     struct cstore *cstore;         /* fixed; or NULL */
     char *mode_record;             /* name in the control store */
+    struct lun_shared shared;
     struct scsi_stat past;         /* of nexuses that ended; under lock */
     unsigned prevent;              /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
@@ -360,6 +369,8 @@ void lun_conf_copy(struct lun *lun, struct lun_conf *out);
 void mode_load(struct lun *lun);
 void mode_abandon(struct scsi_cmd *cmd); /* a MODE SELECT parked with PARK_PERSIST is aborted */
 void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
+/* A nexus has come: told when it makes two initiators that may write without a reservation. */
+void lun_share_note(struct lun *lun, const struct nexus *nx);
 /* What LUN RESET does to shared state. True: the write cache was on and is off
  * now, and what it holds must go to the medium before the function is answered. */
 bool lun_reset_state(struct lun *lun);

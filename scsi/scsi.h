@@ -119,6 +119,9 @@ struct lun_state {
     char reason[160]; /* why not ready, in words; "" when ready */
 };
 void lun_state(struct lun *lun, struct lun_state *out); /* any thread */
+/* Who may write the unit though another may, too, without a reservation: names of initiators, at
+ * most `max` of them; 0: that is not so. Any thread. */
+unsigned lun_sharers(struct lun *lun, char (*names)[224], unsigned max);
 
 /* --- LUN maps: immutable, counted, any thread ------------------------------------------------ */
 

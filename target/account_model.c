@@ -155,6 +155,16 @@ model_bind_outgoing(const struct model_auth *where)
 void
 model_bind_add(struct model_auth *where, struct model_account *ma, bool outgoing)
 {
+    list_each(it, &where->binds) { /* who has one of them has both */
+        const struct model_bind *o = container_of(it, struct model_bind, link);
+        if (!outgoing && !o->outgoing && o->ma != ma &&
+            secret_same(o->ma->account->secret, ma->account->secret))
+            log_event(
+                LL_WARN, LA_CONF,
+                "account-same-secret user=%s other=%s why=\"two accounts with one secret do not "
+                "tell who it is\"",
+                LOG_ESC(ma->account->user), LOG_ESC(o->ma->account->user));
+    }
     struct model_bind *b = xcalloc(1, sizeof *b);
     b->ma = ma;
     b->outgoing = outgoing;

@@ -233,6 +233,20 @@ text_json(const char *s)
     return j ? j : json_string("?"); /* a path that is no UTF-8 */
 }
 
+#define SHARERS_MAX 16u
+
+/* Initiators that may write it side by side: see scsi/lun_share.c. */
+static json_t *
+sharers_json(struct lun *lun)
+{
+    char names[SHARERS_MAX][224];
+    json_t *a = json_array();
+
+    for (unsigned i = 0, n = lun_sharers(lun, names, SHARERS_MAX); i < n; i++)
+        json_array_append_new(a, text_json(names[i]));
+    return a;
+}
+
 json_t *
 admin_lun_json(const struct model_lun *l)
 {
@@ -247,6 +261,7 @@ admin_lun_json(const struct model_lun *l)
     if (l->store->lun) {
         const struct lun_conf *c = lun_conf(l->store->lun); /* only main changes it */
         lun_state(l->store->lun, &st);
+        json_object_set_new(o, "shared", sharers_json(l->store->lun));
         json_object_set_new(o, "scsi_id", text_json(c->ident.t10_id));
         json_object_set_new(o, "scsi_sn", text_json(c->ident.serial));
         json_object_set_new(o, "naa", hex_json(c->ident.naa, c->ident.naa_len));

@@ -83,6 +83,8 @@ bool admin_target(struct admin_req *r);
 
 /* Publishes and answers: ok when every worker has it. */
 void admin_publish(struct admin_req *r);
+/* The same, with data (stolen). */
+void admin_publish_with(struct admin_req *r, json_t *data);
 
 /* The verbs, one function a row of the table in admin_req.c. */
 void admin_target_new(struct admin_req *r);

@@ -186,18 +186,37 @@ admin_target(struct admin_req *r)
     return r->target != NULL;
 }
 
+struct publishing {
+    struct admin_req *r;
+    json_t *data;
+};
+
 static void
 on_published(void *arg)
 {
-    admin_ok(arg, NULL);
+    struct publishing *p = arg;
+    admin_ok(p->r, p->data);
+    free(p);
+}
+
+void
+admin_publish_with(struct admin_req *r, json_t *data)
+{
+    struct publishing *p = xmalloc(sizeof *p);
+    char err[512] = "";
+
+    *p = (struct publishing){r, data};
+    if (model_publish(on_published, p, err, sizeof err) == 0)
+        return;
+    json_decref(data);
+    free(p);
+    admin_fail(r, AE_INVALID, "%s", err);
 }
 
 void
 admin_publish(struct admin_req *r)
 {
-    char err[512] = "";
-    if (model_publish(on_published, r, err, sizeof err) < 0)
-        admin_fail(r, AE_INVALID, "%s", err);
+    admin_publish_with(r, NULL);
 }
 
 /* --- running --------------------------------------------------------------------------------- */

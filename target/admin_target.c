@@ -227,6 +227,67 @@ number(const char *text, unsigned min, unsigned max, unsigned *out)
     return true;
 }
 
+/* Keys that tgt knows and iSCSI over TCP as it is served here has no use for (iSER's, markers, what
+ * the initiator declares): their values are judged and change nothing. */
+static const struct {
+    const char *name;
+    unsigned min, max; /* max 0: Yes or No */
+} unused_keys[] = {
+    {"RDMAExtensions", 0, 0},
+    {"TargetRecvDataSegmentLength", 512, 16777215},
+    {"InitiatorRecvDataSegmentLength", 512, 16777215},
+    {"MaxOutstandingUnexpectedPDUs", 0, 0xffffffffu},
+    {"MaxXmitDataSegmentLength", 512, 16777215},
+    {"IFMarkInt", 1, 65535},
+    {"OFMarkInt", 1, 65535},
+};
+
+static int
+change_unused(unsigned i, const char *value, char *err, size_t errsize)
+{
+    unsigned v;
+
+    if (unused_keys[i].max == 0) {
+        snprintf(err, errsize, "%s wants Yes or No, not \"%.40s\"", unused_keys[i].name, value);
+        return strcmp(value, "Yes") == 0 || strcmp(value, "No") == 0 ? 0 : -EINVAL;
+    }
+    snprintf(err, errsize, "%s wants a number from %u to %u, not \"%.40s\"", unused_keys[i].name,
+             unused_keys[i].min, unused_keys[i].max, value);
+    return number(value, unused_keys[i].min, unused_keys[i].max, &v) ? 0 : -EINVAL;
+}
+
+static const char *
+unused_key(const char *name, unsigned *at)
+{
+    for (unsigned i = 0; i < sizeof unused_keys / sizeof *unused_keys; i++) {
+        *at = i;
+        if (strcasecmp(name, unused_keys[i].name) == 0)
+            return unused_keys[i].name;
+    }
+    return NULL;
+}
+
+/* What was taken and does nothing, as "warnings" of the answer and in the log. */
+static json_t *
+odd_json(const struct model_target *t, json_t *params)
+{
+    json_t *a = json_array(), *v;
+    const char *name, *odd = redirect_odd(t->redirect);
+    unsigned at;
+
+    json_object_foreach(params, name, v)
+    {
+        if (unused_key(name, &at))
+            json_array_append_new(a, json_sprintf("%s has no effect here", unused_keys[at].name));
+    }
+    if (odd)
+        json_array_append_new(a, json_string(odd));
+    for (size_t i = 0; i < json_array_size(a); i++)
+        log_event(LL_WARN, LA_ADMIN, "no-effect target=%s what=\"%s\"", t->name,
+                  json_string_value(json_array_get(a, i)));
+    return a;
+}
+
 /* 0; -ENOENT: no such name; -EINVAL and err. */
 static int
 change_one(struct target_change *c, const char *name, const char *value, char *err, size_t errsize)
@@ -234,6 +295,7 @@ change_one(struct target_change *c, const char *name, const char *value, char *e
     const char *n;
     char v[256];
     bool ok = true;
+    unsigned at;
 
     if (strcmp(name, "state") == 0) {
         ok = strcasecmp(value, "offline") == 0 || strcasecmp(value, "ready") == 0;
@@ -262,6 +324,8 @@ change_one(struct target_change *c, const char *name, const char *value, char *e
             if (keys_show(&c->keys, i, &n, v, sizeof v) && strcasecmp(n, name) == 0)
                 return keys_set(&c->keys, name, value, err, errsize) == 0 ? 0 : -EINVAL;
         }
+        if (unused_key(name, &at))
+            return change_unused(at, value, err, errsize);
         return change_redirect(c, name, value, err, errsize);
     }
     return ok ? 0 : -EINVAL;
@@ -320,7 +384,7 @@ admin_target_update(struct admin_req *r)
         log_event(LL_NOTICE, LA_ADMIN, "target-update target=%s name=%s value=%s", t->name,
                   LOG_ESC(name), LOG_ESC(json_string_value(v)));
     model_touch(t);
-    admin_publish(r);
+    admin_publish_with(r, json_pack("{so}", "warnings", odd_json(t, params)));
 }
 
 /* --- access ---------------------------------------------------------------------------------- */

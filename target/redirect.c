@@ -322,6 +322,14 @@ static const struct setting {
     {"redirect-initiator", set_rule},
 };
 
+const char *
+redirect_odd(const struct redirect *r)
+{
+    if (r == NULL || r->port == PORT_DEFAULT || r->host[0] != '\0' || redirect_callback(r) != NULL)
+        return NULL;
+    return "RedirectPort has no effect without RedirectAddress";
+}
+
 struct redirect *
 redirect_with(const struct redirect *old, const char *name, const char *value, int *rc, char *err,
               size_t errsize)

@@ -42,6 +42,8 @@ struct redirect;
  * redirect-initiator "WHO ADDRESS[:PORT] [Temporary|Permanent]", "WHO here", "WHO none". */
 struct redirect *redirect_with(const struct redirect *old, const char *name, const char *value,
                                int *rc, char *err, size_t errsize);
+/* Text of what is set and has no effect as the rest is; NULL: nothing is so. NULL r is well. */
+const char *redirect_odd(const struct redirect *r);
 struct redirect *redirect_get(struct redirect *r);
 void redirect_put(struct redirect *r); /* NULL is well */
 /* The i-th setting for show; false after the last. value of 1400 bytes always suffices. */

@@ -131,3 +131,79 @@ def test_lld(settings):
         call(d, "--lld iscsi --op stop --mode lld", 22, "this driver is busy")
         call(d, "--lld iser --op start --mode lld", 22, "can't find the driver")
         assert not refused(d)
+
+
+def test_target_keys(settings):
+    """Keys that only tgt has a use for are judged as tgt does, and said to do nothing."""
+    with daemon(settings) as d:
+        up = "--op update --mode target --tid 1 --name %s --value %s"
+        for name, right, wrong in (("RDMAExtensions", "Yes", "1"),
+                                   ("TargetRecvDataSegmentLength", "4096", "1"),
+                                   ("InitiatorRecvDataSegmentLength", "4096", "Yes"),
+                                   ("MaxOutstandingUnexpectedPDUs", "4096", "x"),
+                                   ("MaxXmitDataSegmentLength", "4096", "1"),
+                                   ("IFMarkInt", "2048", "0"), ("OFMarkInt", "2048", "99999"),
+                                   ("MaxQueueCmd", "64", "513"), ("state", "ready", "1"),
+                                   ("RedirectReason", "Temporary", "Yes")):
+            call(d, up % (name, right))
+            call(d, up % (name, wrong), 22)
+        r = json.loads(call(d, up % ("RDMAExtensions", "No") + " --json"))
+        assert r["data"]["warnings"] == ["RDMAExtensions has no effect here"], r
+        r = json.loads(call(d, up % ("RedirectPort", "3333") + " --json"))
+        assert r["data"]["warnings"] == ["RedirectPort has no effect without RedirectAddress"], r
+        r = json.loads(call(d, up % ("RedirectAddress", "192.0.2.1") + " --json"))
+        assert r["data"]["warnings"] == []
+
+
+def test_same_secret_told(settings):
+    with daemon(settings) as d:
+        for user in "ab":
+            call(d, "--op new --mode account --user %s --password correct-horse-9" % user)
+            call(d, "--op bind --mode account --tid 1 --user " + user)
+        text = open(d.log).read()
+        assert "account-same-secret user=b other=a" in text and "correct-horse" not in text
+
+
+def lun_of(d, number=1):
+    t = json.loads(call(d, "--op show --mode target --json"))["data"]["targets"][0]
+    return [u for u in t["luns"] if u["lun"] == number][0]
+
+
+def told(d):
+    return [x for x in open(d.log) if " shared path=" in x]
+
+
+def test_two_writers_told(settings):
+    luns = [Lun("a.img", MIB, 1, kind="file"), Lun("b.img", MIB, 2, kind="file", opts=["readonly 1"])]
+    with daemon(settings, [Target("disk", luns)]) as d:
+        a = Session(d.addr, NAME, initiator=IQN + "a").login()
+        again = Session(d.addr, NAME, initiator=IQN + "a").login()
+        assert lun_of(d)["shared"] == [] and not told(d), "one initiator by two paths"
+        b = Session(d.addr, NAME, initiator=IQN + "b").login()
+        assert sorted(lun_of(d)["shared"]) == [IQN + "a", IQN + "b"]
+        assert lun_of(d, 2)["shared"] == [], "nobody can write it"
+        lines = told(d)
+        assert len(lines) == 1 and IQN + "a" in lines[0] and IQN + "b" in lines[0], lines
+        b.conn.close()
+        b = Session(d.addr, NAME, initiator=IQN + "b").login()
+        assert len(told(d)) == 1, "once for each two"
+        b.run_ua(scsi.RESERVE6, lun=1).good()
+        assert lun_of(d)["shared"] == [], "a reservation keeps them apart"
+        assert "shared" not in call(d, "--op show --mode target")
+        for s in (a, again, b):
+            s.conn.close()
+
+
+def test_refused_plainly(settings):
+    with daemon(settings) as d:
+        lu = "--lld iscsi --op new --mode logicalunit --tid 1 --lun 5 -b /dev/null "
+        for kind in ("tape", "ssc", "cd", "changer", "osd", "pt", "bogus"):
+            out = d.adm(*(lu + "--device-type " + kind).split(), check=False)
+            assert out.returncode == 22 and kind in out.stderr, (kind, out)
+        for kind in ("sg", "bsg", "ssc", "smc", "mmc", "sheepdog", "rbd", "glfs"):
+            out = d.adm(*(lu + "--bstype " + kind).split(), check=False)
+            assert out.returncode == 22 and kind in out.stderr, (kind, out)
+        call(d, "--lld iser --op new --mode target --tid 3 -T iqn.x:y", 22, "can't find the driver")
+        for opt in ("--bus 3", "--host 3"):
+            call(d, "--op bind --mode target --tid 1 " + opt, 22)
+        assert "LUN: 5" not in call(d, "--op show --mode target")
