@@ -55,6 +55,8 @@ void ta_delete(struct tgt_admin *t, const json_t *target, const char *how);
 void ta_show(struct tgt_admin *t);
 void ta_delete_all(struct tgt_admin *t);                                  /* t->del */
 void ta_state(struct tgt_admin *t, const char *state, const char *which); /* "offline", "ready" */
+/* The first line of --dump. */
+#define TA_DUMP_MARK "# The running configuration of evtgtd; see evtgt.conf(5)"
 void ta_dump(struct tgt_admin *t);
 
 /* --- tgt_admin_conf.c ------------------------------------------------------------------------ */

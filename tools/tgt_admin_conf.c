@@ -59,6 +59,19 @@ tell(const struct tgt_admin *t, const struct conf_report *rep, bool warnings)
     }
 }
 
+/* tgt's, unless it is what --dump wrote. */
+static enum conf_syntax
+syntax_of(const char *path)
+{
+    char line[sizeof TA_DUMP_MARK] = "";
+    FILE *f = fopen(path, "re");
+    bool ours = f && fgets(line, sizeof line, f) && strcmp(line, TA_DUMP_MARK) == 0;
+
+    if (f)
+        (void)fclose(f);
+    return ours ? CONF_SYNTAX_EVTGT : CONF_SYNTAX_TGT;
+}
+
 /* The daemon is asked first, then the files are read: a target that another call makes meanwhile
  * is then in neither, or in both.  warnings: those of the whole configuration are told. */
 static void
@@ -80,7 +93,7 @@ begin(struct run *r, struct tgt_admin *t, bool warnings)
     json_t *reply = ta_ask("account", "show", json_object());
     r->accounts = json_incref(json_object_get(json_object_get(reply, "data"), "accounts"));
     conf_report_init(rep);
-    struct conf_bundle *b = conf_bundle_read(path, CONF_SYNTAX_TGT, rep);
+    struct conf_bundle *b = conf_bundle_read(path, syntax_of(path), rep);
     r->conf = b ? conf_read_bundle(b, &checks, rep) : NULL;
     tell(t, rep, warnings);
     if (!r->conf)

@@ -292,7 +292,8 @@ ta_state(struct tgt_admin *t, const char *state, const char *which)
     json_decref(all);
 }
 
-/* Read again by tgt-admin, its `syntax evtgt` keeps targets without initiators closed. */
+/* Its first line tells tgt-admin, when it reads the text again, that it is in our own syntax, where
+ * a target without initiators is closed. */
 void
 ta_dump(struct tgt_admin *t)
 {
@@ -300,7 +301,7 @@ ta_dump(struct tgt_admin *t)
     const char *text = json_string_value(json_object_get(json_object_get(reply, "data"), "text"));
 
     if (ta_ok(reply) && text)
-        printf("syntax evtgt\ndefault-driver iscsi\n\n%s", text);
+        printf("%s\ndefault-driver iscsi\n\n%s", TA_DUMP_MARK, text);
     else
         ta_fault(t, EINVAL, "%s", ta_words(reply));
     json_decref(reply);
