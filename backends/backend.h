@@ -112,6 +112,11 @@ enum be_cap {
     BE_CAP_ZERO = 16, /* IO_ZERO works natively (always offered: emulated by writes otherwise) */
 };
 
+/* What a device calls itself; "": it does not say. Printable ASCII, cut to what INQUIRY holds. */
+struct be_ident {
+    char vendor[9], product[17], rev[5], serial[64];
+};
+
 struct be_info {
     uint64_t size;       /* bytes, whole blocks */
     uint32_t block_size; /* smallest unit of offset and len, bytes */
@@ -125,6 +130,7 @@ struct be_info {
     bool read_only; /* the store itself cannot be written */
     unsigned caps;  /* enum be_cap */
     char kind[16];  /* "file", "block", "null", ... */
+    struct be_ident device;
 };
 
 /* State of a backend as seen by the LUN. */

@@ -93,6 +93,20 @@ find_wwid(dev_t dev, char *buf, size_t size)
     return false;
 }
 
+/* A partition is what its disk is, but not its serial number: there may be others of the disk. */
+static void
+name_device(dev_t dev, struct be_ident *out)
+{
+    char dir[64], part[80];
+    (void)snprintf(dir, sizeof(dir), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+    (void)snprintf(part, sizeof(part), "%s/partition", dir);
+    bool is_part = store_read_u64(part, 0) != 0;
+    (void)snprintf(part, sizeof(part), "%s/..", dir);
+    store_ident(is_part ? part : dir, out);
+    if (is_part)
+        out->serial[0] = '\0';
+}
+
 /* --- open ------------------------------------------------------------------------------------ */
 
 static int
@@ -205,6 +219,7 @@ fill_info(const struct backend *be, const struct found *fo, struct be_info *in)
             gran > in->block_size && gran <= UINT32_MAX ? (uint32_t)gran : in->block_size;
     }
     (void)snprintf(in->kind, sizeof(in->kind), "block");
+    name_device(fo->rdev, &in->device);
 }
 
 static int

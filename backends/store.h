@@ -46,6 +46,9 @@ int store_read_line(const char *path, char *buf, size_t size);
 /* The number in there; `fallback` when there is none. */
 uint64_t store_read_u64(const char *path, uint64_t fallback);
 
+/* What the device of a directory like /sys/dev/block/8:0 calls itself. store_ident.c */
+void store_ident(const char *dir, struct be_ident *out);
+
 /* Who uses a block device (mounts, swap, dm, md) or a file (loop devices, swap): true and a text
  * for people. store_busy.c */
 bool store_busy_device(dev_t rdev, char *who, size_t size);

@@ -70,6 +70,12 @@ earlier(const struct raw_node *first, const struct raw_node *n)
     return NULL;
 }
 
+static bool
+is_store(const struct raw_node *n)
+{
+    return strcmp(n->name, "backing-store") == 0 || strcmp(n->name, "direct-store") == 0;
+}
+
 /* Rules common to all rows. False: complained, skip it. */
 static bool
 row_ok(struct builder *b, const struct raw_node *first, const struct raw_node *n,
@@ -91,7 +97,7 @@ row_ok(struct builder *b, const struct raw_node *first, const struct raw_node *n
         return false;
     }
     /* only what stores nothing may be without a path, which is said by "" */
-    if (!*n->value && !(n->quoted && strcmp(d->name, "backing-store") == 0)) {
+    if (!*n->value && !(n->quoted && is_store(n))) {
         conf_report_add(b->r, true, &n->vpos, "%s wants a value", n->name);
         return false;
     }
@@ -163,6 +169,7 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
     l.pos = n->pos;
     free(l.path);
     l.path = xstrdup(strcmp(n->value, "none") == 0 ? "" : n->value); /* no medium */
+    l.direct_store = strcmp(n->name, "direct-store") == 0;
     unsigned before = b->r->nerrors;
     if (n->children) {
         /* layers and designators of the block replace those of the target */
@@ -369,7 +376,7 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
 
     if (!d)
         target_key(b, t, first, n);
-    else if (is_lun_directive(n) || strcmp(n->name, "backing-store") == 0)
+    else if (is_lun_directive(n) || is_store(n))
         return; /* done apart: the order of these does not matter */
     else if (!row_ok(b, first, n, d, false))
         return;
@@ -392,7 +399,7 @@ target_luns(struct builder *b, struct conf_target *t, const struct raw_node *blo
 
     conf_lun_init(&defaults);
     for (const struct raw_node *n = block->children; n; n = n->next) {
-        if (strcmp(n->name, "backing-store") == 0)
+        if (is_store(n))
             stores++;
         if (!is_lun_directive(n))
             continue;
@@ -408,7 +415,7 @@ target_luns(struct builder *b, struct conf_target *t, const struct raw_node *blo
     }
     for (const struct raw_node *n = block->children; n; n = n->next) {
         const struct directive *d = table_find(n->name, SC_TARGET);
-        if (d && strcmp(n->name, "backing-store") == 0 && row_ok(b, block->children, n, d, true))
+        if (d && is_store(n) && row_ok(b, block->children, n, d, true))
             build_lun(b, t, &defaults, n);
     }
     conf_lun_fini(&defaults);

@@ -74,6 +74,7 @@ struct conf_lun {
     unsigned rotation_rate; /* 0, 1, 0x401..0xfffe; CONF_UNSET: ask the store */
     uint64_t size;          /* bytes, null only */
     bool direct, sync;      /* bsoflags */
+    bool direct_store;      /* vendor, product, revision and serial number are the device's */
     bool write_cache, removable, online, read_only, allow_in_use, thin, descriptor_sense;
 };
 

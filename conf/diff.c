@@ -85,6 +85,16 @@ diff_keys(struct differ *df, const struct conf_target *a, const struct conf_targ
     }
 }
 
+static void
+diff_lun(struct differ *df, const struct conf_lun *a, const struct conf_lun *b, const char *of)
+{
+    if (strcmp(a->path, b->path) != 0)
+        tell(df, "backing-store", of, b->number, CONF_CHANGED);
+    if (a->direct_store != b->direct_store)
+        tell(df, "direct-store", of, b->number, CONF_CHANGED);
+    diff_rows(df, SC_LUN, a, b, of, b->number);
+}
+
 /* Both are sorted by number. */
 static void
 diff_luns(struct differ *df, const struct conf_target *a, const struct conf_target *b)
@@ -101,9 +111,7 @@ diff_luns(struct differ *df, const struct conf_target *a, const struct conf_targ
             tell(df, "backing-store", a->name, y->number, CONF_ADDED);
             k++;
         } else {
-            if (strcmp(x->path, y->path) != 0)
-                tell(df, "backing-store", a->name, x->number, CONF_CHANGED);
-            diff_rows(df, SC_LUN, x, y, a->name, x->number);
+            diff_lun(df, x, y, a->name);
             i++;
             k++;
         }
@@ -127,9 +135,7 @@ conf_lun_diff(const struct conf_lun *a, const struct conf_lun *b, conf_diff_fn *
 {
     struct differ df = {fn, arg, 0};
 
-    if (strcmp(a->path, b->path) != 0)
-        tell(&df, "backing-store", NULL, b->number, CONF_CHANGED);
-    diff_rows(&df, SC_LUN, a, b, NULL, b->number);
+    diff_lun(&df, a, b, NULL);
     return df.n;
 }
 

@@ -138,7 +138,8 @@ conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
            a->rotation_rate == b->rotation_rate && a->size == b->size && a->direct == b->direct &&
            a->sync == b->sync && a->write_cache == b->write_cache && a->removable == b->removable &&
            a->online == b->online && a->read_only == b->read_only && a->thin == b->thin &&
-           a->allow_in_use == b->allow_in_use && a->descriptor_sense == b->descriptor_sense;
+           a->direct_store == b->direct_store && a->allow_in_use == b->allow_in_use &&
+           a->descriptor_sense == b->descriptor_sense;
 }
 
 const char *

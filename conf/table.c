@@ -73,9 +73,7 @@ static const struct directive table[] = {
     {"outgoinguser", SC_TARGET, &type_outgoing, T(accounts), 0, 0, true, NULL},
     /* a target */
     {"backing-store", SC_TARGET, NULL, 0, 0, 0, true, NULL},
-    {"direct-store", SC_TARGET, NULL, 0, 0, 0, true,
-     "direct-store is not understood by this version; use backing-store with vendor_id, product_id, "
-     "product_rev and scsi_sn"},
+    {"direct-store", SC_TARGET, NULL, 0, 0, 0, true, NULL},
     {"driver", SC_TARGET, &type_driver, 0, 0, 0, false, NULL},
     {"portal-group", SC_TARGET, &type_bind_group, 0, 0, 65535, true, NULL},
     {"initiator-address", SC_TARGET, &type_initiator_address, 0, 0, 0, true, NULL},

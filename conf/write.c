@@ -235,12 +235,13 @@ put_globals(struct writer *w, const struct conf *c)
 static void
 put_lun(struct writer *w, const struct conf_lun *l)
 {
+    const char *name = l->direct_store ? "direct-store" : "backing-store";
     struct conf_lun plain;
 
     conf_lun_init(&plain);
-    open_block(w, "backing-store", *l->path ? l->path : "none");
+    open_block(w, name, *l->path ? l->path : "none");
     put_rows(w, SC_LUN, l, &plain);
-    close_block(w, "backing-store");
+    close_block(w, name);
     conf_lun_fini(&plain);
 }
 

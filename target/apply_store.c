@@ -288,6 +288,23 @@ identity_text(struct store *s, char *buf, size_t size)
                  l->removable, l->direct);
 }
 
+static void
+fill(char *field, size_t size, const char *own, const char *device)
+{
+    if (!*own && *device)
+        snprintf(field, size, "%s", device);
+}
+
+/* direct-store: what the settings do not say is the device's. */
+static void
+as_device(const struct conf_lun *l, const struct be_ident *d, struct lun_conf *c)
+{
+    fill(c->ident.serial, sizeof c->ident.serial, l->scsi_sn, d->serial);
+    fill(c->vendor_id, sizeof c->vendor_id, l->vendor_id, d->vendor);
+    fill(c->product_id, sizeof c->product_id, l->product_id, d->product);
+    fill(c->product_rev, sizeof c->product_rev, l->product_rev, d->rev);
+}
+
 void
 apply_store_lun_conf(struct store *s, struct lun_conf *c)
 {
@@ -318,6 +335,8 @@ apply_store_lun_conf(struct store *s, struct lun_conf *c)
     snprintf(c->vendor_id, sizeof c->vendor_id, "%s", l->vendor_id);
     snprintf(c->product_id, sizeof c->product_id, "%s", l->product_id);
     snprintf(c->product_rev, sizeof c->product_rev, "%s", l->product_rev);
+    if (l->direct_store)
+        as_device(l, &info.device, c);
     c->block_size = l->block_size ? l->block_size : info.block_size == 4096 ? 4096 : 512;
     c->lbppbe = (uint8_t)(l->lbppbe != CONF_UNSET ? l->lbppbe : 0);
     if (l->lbppbe == CONF_UNSET && info.phys_block_size > c->block_size) {

@@ -40,3 +40,5 @@ UNIT_TESTS += tests/unit/test-be-opener
 tests_unit_test_be_opener_LDADD = $(BE_UNIT_LIBS)
 
 check_PROGRAMS += tests/lib/replay
+UNIT_TESTS += tests/unit/test-store-ident
+tests_unit_test_store_ident_LDADD = $(BE_UNIT_LIBS)

@@ -131,6 +131,7 @@ static const struct {
     {"ids", "", "ids tgt", T "backing-store /a\nbacking-store /b\n" E},
     {"ids", T B "scsi_id X\n" F, "ids iet", E},
     {"ids", "", "ids iet", T "backing-store /a\nbacking-store /b\n" E},
+    {"direct-store", T, "direct-store /dev/sda", E, .instead = "backing-store /dev/sda"},
     {"portal-group", T, "portal-group 1", E},
     {"initiator-address", T, "initiator-address 10.0.0.0/8\ninitiator-address ::1", E},
     {"initiator-name", T, "initiator-name iqn.a*\ninitiator-name iqn.[!a-f]", E},

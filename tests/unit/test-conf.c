@@ -153,7 +153,7 @@ static const struct bad bads[] = {
     {T "incominguser a 0123456789ab\nincominguser a 0123456789abc\n" E, 4, 1, "given twice"},
     {T "incomingdiscoveryuser a 0123456789ab\n" E, 3, 1, "outside of any block"},
     {"outgoinguser a 0123456789ab\n" T "incominguser b 0123456789ab\n" E, 4, 1, "both directions"},
-    {T "direct-store /dev/sda\n" E, 3, 1, "direct-store"},
+    {T "direct-store dev\n" E, 3, 14, "an absolute path"},
     {T "driver iser\n" E, 3, 8, "only iscsi"},
     {T "state up\n" E, 3, 7, "ready or offline"},
     {T "controller_tid 0\n" E, 3, 16, "from 1"},
