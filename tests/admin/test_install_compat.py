@@ -94,3 +94,14 @@ def test_other_places(settings):
         make(settings, dest, *PARTS)
         make(settings, dest, "compatdir=/opt/tgt/bin", "compatmandir=/opt/tgt/man8", "install-compat")
         assert {os.path.dirname(p) for p in links(dest)} == {"/opt/tgt/bin", "/opt/tgt/man8"}
+
+
+def test_pages_name_each_option(settings):
+    """And no other: the tables of long options beside the manual pages."""
+    for code, page in (("tools/tgt_admin.c", "docs/tgt-admin.8"), ("tools/tgtimg.c", "docs/tgtimg.8")):
+        with open(os.path.join(HERE, "../..", code), encoding="utf-8") as f:
+            known = set(re.findall(r'^    \{"([\w-]+)", (?:no|required)_argument', f.read(), re.M))
+        with open(os.path.join(HERE, "../..", page), encoding="utf-8") as f:
+            items = " ".join(re.findall(r"^\.It Fl (.*)$", f.read(), re.M))
+        told = set(re.findall(r"(?:^|[ ,])-([\w-]{2,})", items))
+        assert known and told == known, (page, told ^ known)
