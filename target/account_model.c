@@ -73,6 +73,30 @@ model_account_get(const char *user, struct secret *secret, const char *const *na
     return ma;
 }
 
+static bool
+is_bound(const struct model_auth *where, const struct model_account *ma)
+{
+    list_each(it, &where->binds) {
+        if (container_of(it, struct model_bind, link)->ma == ma)
+            return true;
+    }
+    return false;
+}
+
+void
+model_account_unused(struct model_account *ma)
+{
+    if (is_bound(&model.auth, ma) || is_bound(&model.discovery, ma))
+        return;
+    list_each(it, &model.targets) {
+        if (is_bound(&container_of(it, struct model_target, link)->auth, ma))
+            return;
+    }
+    list_del(&ma->link);
+    account_put(ma->account);
+    free(ma);
+}
+
 static void
 unbind_all(struct model_auth *where, const struct model_account *ma)
 {
@@ -102,29 +126,13 @@ model_account_delete(const char *user)
     return any;
 }
 
-static bool
-is_bound(const struct model_auth *where, const struct model_account *ma)
-{
-    list_each(it, &where->binds) {
-        if (container_of(it, struct model_bind, link)->ma == ma)
-            return true;
-    }
-    return false;
-}
-
 void
 model_account_prune(const char *user)
 {
     list_each_safe(it, &model.accounts) {
         struct model_account *ma = container_of(it, struct model_account, link);
-        bool bound = is_bound(&model.auth, ma) || is_bound(&model.discovery, ma);
-        list_each(t, &model.targets)
-            bound |= is_bound(&container_of(t, struct model_target, link)->auth, ma);
-        if (bound || strcmp(ma->account->user, user) != 0)
-            continue;
-        list_del(&ma->link);
-        account_put(ma->account);
-        free(ma);
+        if (strcmp(ma->account->user, user) == 0)
+            model_account_unused(ma);
     }
 }
 
