@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
 #include "base/opener.h"
 #include "base/opener_priv.h"
 #include "base/pool.h"
@@ -27,26 +26,44 @@
 
 #define TRUSTED_MAX 64u /* newest connections; more than the daemon keeps open */
 
+#define BUCKETS 4096u /* thousands of stores are looked up at every look */
+
 struct permit {
-    struct list link;
+    struct permit *next;
     unsigned flags;
+    size_t len;
     char *path;
 };
 
-static struct list permits = {&permits, &permits};
+static struct permit *permits[BUCKETS];
 static bool is_sealed;
 static uint64_t trusted[TRUSTED_MAX]; /* socket cookies: unique for as long as the kernel runs */
 static unsigned trusted_next;
 
+/* FNV-1a. */
+static struct permit **
+bucket_of(const char *path, size_t len)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (uint8_t)path[i]) * 16777619u;
+    return &permits[(h ^ h >> 16) % BUCKETS];
+}
+
+/* The place of the pointer to it, so that it can be taken out; *NULL: not there. */
+static struct permit **
+permit_place(const char *path, size_t len)
+{
+    struct permit **pp = bucket_of(path, len);
+    while (*pp && ((*pp)->len != len || memcmp((*pp)->path, path, len) != 0))
+        pp = &(*pp)->next;
+    return pp;
+}
+
 static struct permit *
 permit_find(const char *path, size_t len)
 {
-    list_each(it, &permits) {
-        struct permit *p = container_of(it, struct permit, link);
-        if (strlen(p->path) == len && memcmp(p->path, path, len) == 0)
-            return p;
-    }
-    return NULL;
+    return *permit_place(path, len);
 }
 
 int
@@ -60,9 +77,12 @@ permit_add(const char *path, unsigned flags, bool vouched)
     if (is_sealed && !vouched)
         return -EPERM;
     if (!p) {
+        struct permit **at = bucket_of(path, strlen(path));
         p = xcalloc(1, sizeof *p);
         p->path = xstrdup(path);
-        list_add_tail(&permits, &p->link);
+        p->len = strlen(path);
+        p->next = *at;
+        *at = p;
     }
     p->flags |= flags;
     return 0;
@@ -71,10 +91,10 @@ permit_add(const char *path, unsigned flags, bool vouched)
 int
 permit_del(const char *path)
 {
-    struct permit *p = permit_find(path, strlen(path));
+    struct permit **at = permit_place(path, strlen(path)), *p = *at;
     if (!p)
         return -ENOENT;
-    list_del(&p->link);
+    *at = p->next;
     free(p->path);
     free(p);
     return 0;
