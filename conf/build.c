@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/pool.h"
-#include "conf/priv.h"
+#include "conf/syntax.h"
 
 struct builder {
     struct conf *c;
@@ -39,13 +39,6 @@ complain_unknown(struct builder *b, const struct raw_node *n, unsigned scope, co
                                                       : "in a <backing-store> block";
         conf_report_add(b->r, true, &n->pos, "%s does not belong %s; it stands %s", n->name, level,
                         place);
-        return;
-    }
-    if (scope == SC_GLOBAL && strcmp(n->name, "Target") == 0) {
-        conf_report_add(
-            b->r, true, &n->pos,
-            "Target: the syntax of IET's ietd.conf is not read; here a target is a block: "
-            "<target NAME> ... </target>");
         return;
     }
     table_suggest(n->name, scope, hint, sizeof hint);
@@ -691,6 +684,7 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
         if (strcmp(n->name, "syntax") == 0 && strcmp(n->value, "tgt") == 0)
             n->file->syntax = CONF_SYNTAX_TGT;
     }
+    syntax_tgt(raw, r);
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);
     check_access(&b);

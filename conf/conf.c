@@ -35,29 +35,45 @@ conf_report_fini(struct conf_report *r)
     memset(r, 0, sizeof *r);
 }
 
+static void __attribute__((format(printf, 4, 0)))
+add_msg(struct conf_report *r, struct conf_msg m, const struct conf_pos *pos, const char *fmt,
+        va_list ap)
+{
+    char text[1024];
+
+    if (m.is_error)
+        r->nerrors++;
+    if (m.is_loss)
+        r->nlosses++;
+    if (r->n >= MSG_MAX)
+        return;
+    vsnprintf(text, sizeof text, fmt, ap);
+    if ((r->n & (r->n + 1)) == 0 || r->n == 0)
+        r->v = xrealloc(r->v, (2 * (size_t)r->n + 2) * sizeof *r->v);
+    m.file = xstrdup(pos->file);
+    m.line = pos->line;
+    m.col = pos->col;
+    m.text = xstrdup(text);
+    r->v[r->n++] = m;
+}
+
 void
 conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos *pos, const char *fmt,
                 ...)
 {
-    char text[1024];
     va_list ap;
-
-    if (is_error)
-        r->nerrors++;
-    if (r->n >= MSG_MAX)
-        return;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    add_msg(r, (struct conf_msg){.is_error = is_error}, pos, fmt, ap);
     va_end(ap);
-    if ((r->n & (r->n + 1)) == 0 || r->n == 0)
-        r->v = xrealloc(r->v, (2 * (size_t)r->n + 2) * sizeof *r->v);
-    r->v[r->n++] = (struct conf_msg){
-        .is_error = is_error,
-        .file = xstrdup(pos->file),
-        .line = pos->line,
-        .col = pos->col,
-        .text = xstrdup(text),
-    };
+}
+
+void
+conf_report_loss(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add_msg(r, (struct conf_msg){.is_loss = true}, pos, fmt, ap);
+    va_end(ap);
 }
 
 struct conf *

@@ -205,6 +205,7 @@ struct conf_checks {
 
 struct conf_msg {
     bool is_error; /* else a warning */
+    bool is_loss;  /* a warning of what a foreign file says and nothing here can say */
     char *file;
     unsigned line, col; /* 0, 0: about the file as a whole */
     char *text;
@@ -212,13 +213,15 @@ struct conf_msg {
 
 struct conf_report {
     struct conf_msg *v;
-    unsigned n, nerrors;
+    unsigned n, nerrors, nlosses;
 };
 
 void conf_report_init(struct conf_report *r);
 void conf_report_fini(struct conf_report *r);
 void conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos *pos,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void conf_report_loss(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The file and what it includes (blocking). NULL when there was an error: all are in `r`. */
 struct conf *conf_read(const char *path, const struct conf_checks *checks, struct conf_report *r);

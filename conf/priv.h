@@ -49,6 +49,7 @@ struct conf_raw *raw_parse(const char *name, enum conf_syntax syntax, const char
 void raw_free(struct conf_raw *raw);
 /* What it is written in; never AUTO. */
 enum conf_syntax file_syntax(const struct conf_file *f);
+void raw_nodes_free(struct raw_node *n);
 
 /* bundle.c */
 /* Reads what stands in b, which remembers where it was. */

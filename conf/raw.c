@@ -16,7 +16,7 @@
 
 #include "base/pool.h"
 #include "base/secret.h"
-#include "conf/priv.h"
+#include "conf/syntax.h"
 
 #define DEPTH_MAX      16
 #define LINE_MAX_BYTES (64u << 10)
@@ -330,6 +330,48 @@ try_include(struct input *in, size_t from)
     return true;
 }
 
+/* `name <<END`: the value is the lines up to END, joined by blanks. */
+static bool
+heredoc(struct input *in, struct raw_node *n)
+{
+    const struct conf_pos pos = n->vpos;
+    char *end = xstrdup(n->value + 2 + strspn(n->value + 2, " \t"));
+    size_t len = strlen(end), used = 0, k;
+    char *value = xstrdup("");
+    const char *s;
+    bool found = false;
+
+    if (len >= 2 && strchr("\"'", end[0]) && end[len - 1] == end[0]) {
+        memmove(end, end + 1, len -= 2);
+        end[len] = 0;
+    }
+    while (*end && !found && used <= LINE_MAX_BYTES && physical_line(in, &s, &k)) {
+        while (k && is_blank(*s))
+            s++, k--;
+        while (k && is_blank(s[k - 1]))
+            k--;
+        found = k == len && memcmp(s, end, len) == 0;
+        if (found || memchr(s, 0, k))
+            continue;
+        if (!used)
+            n->vpos = (struct conf_pos){in->file->name, in->line, 1};
+        value = source_grow(value, used, used + k + 2);
+        if (used)
+            value[used++] = ' ';
+        memcpy(value + used, s, k);
+        value[used += k] = 0;
+    }
+    if (!found)
+        conf_report_add(in->p->r, true, &pos,
+                        *end ? "<<%s: no line \"%s\" ends it"
+                             : "<<%s%s wants a word that ends the value",
+                        end, end);
+    free(end);
+    secret_free_text(n->value);
+    n->value = value;
+    return found;
+}
+
 static void
 one_line(struct input *in)
 {
@@ -364,14 +406,11 @@ one_line(struct input *in)
         if (!*n->name) {
             conf_report_add(p->r, true, &n->pos, "a directive without a name");
             node_free(n);
+        } else if (!n->quoted && strncmp(n->value, "<<", 2) == 0 && !heredoc(in, n)) {
+            node_free(n);
         } else if (strlen(n->value) > RAW_VALUE_MAX) {
             conf_report_add(p->r, true, &n->vpos, "the value is longer than %u bytes",
                             RAW_VALUE_MAX);
-            node_free(n);
-        } else if (!n->quoted && strncmp(n->value, "<<", 2) == 0) {
-            conf_report_add(p->r, true, &n->vpos,
-                            "values over several lines (<<) are not understood; "
-                            "end a line with \\ to continue it");
             node_free(n);
         } else {
             node_add(p, n);
@@ -399,12 +438,37 @@ file_new(struct parser *p, struct conf_file *parent, const char *name)
     return f;
 }
 
+/* True: the file is IET's or LIO's, and read. */
+static bool
+foreign(struct parser *p, struct conf_file *file, const char *text, size_t len)
+{
+    if (file->syntax == CONF_SYNTAX_AUTO)
+        file->syntax = syntax_guess(file->name, text, len);
+    struct syntax_in in = {p->raw, file, p->src, p->r, file->syntax, text, len};
+    bool lio = file->syntax == CONF_SYNTAX_LIO;
+    if (!lio && file->syntax != CONF_SYNTAX_IET && file->syntax != CONF_SYNTAX_IET04)
+        return false;
+    if (p->nblocks) {
+        struct conf_pos pos = {file->name, 0, 0};
+        conf_report_add(p->r, true, &pos, "a file of IET or LIO cannot be included in a block");
+        return true;
+    }
+    struct raw_node **tail = p->tail[0];
+    *tail = lio ? syntax_lio(&in) : syntax_iet(&in);
+    while (*tail)
+        tail = &(*tail)->next;
+    p->tail[0] = tail;
+    return true;
+}
+
 static void
 read_text(struct parser *p, struct conf_file *file, const char *text, size_t len, unsigned depth)
 {
     struct input in = {
         .p = p, .file = file, .text = text, .len = len, .depth = depth, .base_blocks = p->nblocks};
 
+    if (foreign(p, file, text, len))
+        return;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         in.pos = 3;
     while (logical_line(&in))
@@ -514,12 +578,12 @@ raw_parse(const char *name, enum conf_syntax syntax, const char *text, size_t le
     return raw;
 }
 
-static void
-nodes_free(struct raw_node *n)
+void
+raw_nodes_free(struct raw_node *n)
 {
     while (n) {
         struct raw_node *next = n->next;
-        nodes_free(n->children);
+        raw_nodes_free(n->children);
         node_free(n);
         n = next;
     }
@@ -530,7 +594,7 @@ raw_free(struct conf_raw *raw)
 {
     if (!raw)
         return;
-    nodes_free(raw->top);
+    raw_nodes_free(raw->top);
     while (raw->files) {
         struct conf_file *f = raw->files;
         raw->files = f->next;

@@ -19,6 +19,7 @@ static const char usage_text[] =
     "usage: evtgtd [options]\n"
     "  -f, --foreground        stay in the foreground, log to stderr\n"
     "  -c, --config FILE       configuration (default " SYSCONFDIR "/evtgt.conf)\n"
+    "      --syntax NAME       of the configuration: auto, evtgt, tgt, iet, iet-0.4, lio\n"
     "      --state-dir DIR     what outlives the daemon (default " STATEDIR ")\n"
     "      --socket PATH       admin socket (default " RUNDIR "/evtgtd.sock)\n"
     "      --user NAME[:GROUP] whom it becomes when root starts it (default evtgt or nobody)\n"
@@ -101,6 +102,7 @@ args_evtgtd(struct main_options *o, int argc, char **argv)
 {
     static const struct option longs[] = {
         MAIN_COMMON_LONGS,
+        {"syntax", required_argument, NULL, O_OTHERS},
         {"foreground", no_argument, NULL, 'f'},     {"config", required_argument, NULL, 'c'},
         {"pid-file", required_argument, NULL, 'p'}, {"debug", required_argument, NULL, 'd'},
         {"test", no_argument, NULL, 't'},           {"version", no_argument, NULL, 'V'},
@@ -116,6 +118,12 @@ args_evtgtd(struct main_options *o, int argc, char **argv)
         switch (c) {
         case 'f': o->foreground = true; break;
         case 't': o->test_only = true; break;
+        case O_OTHERS:
+            if (!conf_syntax_find(optarg, &o->syntax)) {
+                fprintf(stderr, "evtgtd: --syntax \"%s\" is not known; see --help\n", optarg);
+                exit(2);
+            }
+            break;
         case 'c': main_args_path(&o->conf_path, optarg); break;
         case 'p': main_args_path(&o->pid_path, optarg); break;
         case 'd':

@@ -15,6 +15,7 @@ extern const char *adm_name; /* how we were called: stands before messages */
 void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* The programs; argv[0] is adm_name. Exit status. */
+int convert_main(int argc, char **argv); /* convert.c: evtgtadm convert */
 int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
 int tgt_admin_main(int argc, char **argv);
 int tgt_setup_lun_main(int argc, char **argv);

@@ -34,11 +34,12 @@ dump_opcodes(void)
 static void
 dump_keys(void)
 {
-    puts("<!-- SPDX-License-Identifier: BSD-2-Clause; written by `make docs` -->\n"
-         "# Text keys\n\n"
-         "The keys of login and text requests.  `Default` is what holds when a key is not\n"
-         "negotiated, `Here` what evtgt offers or agrees to unless the target's configuration says\n"
-         "otherwise.  Any other key is answered `NotUnderstood`.\n");
+    puts(
+        "<!-- SPDX-License-Identifier: BSD-2-Clause; written by `make docs` -->\n"
+        "# Text keys\n\n"
+        "The keys of login and text requests.  `Default` is what holds when a key is not\n"
+        "negotiated, `Here` what evtgt offers or agrees to unless the target's configuration says\n"
+        "otherwise.  Any other key is answered `NotUnderstood`.\n");
     keys_dump(print_line, NULL);
 }
 

@@ -21,11 +21,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } programs[] = {
-    {"tgtadm", tgtadm_main},
-    {"tgt-admin", tgt_admin_main},
-    {"tgt-setup-lun", tgt_setup_lun_main},
-    {"tgtimg", tgtimg_main},
-    {"ietadm", ietadm_main},
+    {"tgtadm", tgtadm_main}, {"tgt-admin", tgt_admin_main}, {"tgt-setup-lun", tgt_setup_lun_main},
+    {"tgtimg", tgtimg_main}, {"ietadm", ietadm_main},
 };
 
 void
@@ -56,5 +53,7 @@ main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "iet-proc") == 0)
         return iet_proc_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "convert") == 0)
+        return convert_main(argc - 1, argv + 1);
     return tgtadm_main(argc, argv);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 sbin_PROGRAMS += evtgtadm
-evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/print.c tools/tgtadm.c \
+evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/convert.c tools/print.c tools/tgtadm.c \
 	tools/tgt_admin.c tools/tgt_admin.h tools/tgt_admin_conf.c tools/tgt_admin_daemon.c tools/tgt_admin_lines.c tools/tgt_setup_lun.c tools/tgtimg.c \
 	tools/iet.h tools/iet_proc.c tools/ietadm.c tools/ietadm_show.c
 evtgtadm_LDADD = conf/libconf.a base/libbase.a $(BASE_LIBS)

@@ -83,7 +83,7 @@ struct bad {
 static const struct bad bads[] = {
     {"foo 1\n", 1, 1, "unknown directive \"foo\""},
     {"  worker 2\n", 1, 3, "did you mean workers?"},
-    {"Target iqn.2001-04.a:b\n", 1, 1, "ietd.conf is not read"},
+    {"Target iqn.2001-04.a:b\nLun 0 Type=fileio\n", 2, 1, "Lun wants Path=FILE"},
     {"workers 0\n", 1, 9, "from 1 to 64"},
     {"workers\n", 1, 8, "wants a value"},
     {"workers 2\nworkers 3\n", 2, 1, "given twice; the first is at f:1:1"},
@@ -214,7 +214,8 @@ static const struct bad bads[] = {
      "controller_tid 5 is given twice"},
     {"include x\n", 1, 1, "not allowed here"},
     {"workers \\\n  \\\n  99\n", 3, 3, "from 1 to 64"},
-    {"a <<EOF\n", 1, 3, "several lines"},
+    {"alias <<EOF\nx\n", 1, 7, "no line \"EOF\" ends it"},
+    {"alias <<\n", 1, 7, "wants a word that ends"},
     {"= 1\n", 1, 1, "without a name"},
     {"<a b>\n<a b>\n<a b>\n<a b>\n<a b>\n</a>\n</a>\n</a>\n</a>\n</a>\n", 5, 1, "nested too deep"},
 };
