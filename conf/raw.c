@@ -270,8 +270,10 @@ open_block(struct input *in, size_t from)
     n->is_block = true;
     n->pos = pos;
     if (!*n->name || p->nblocks == BLOCK_MAX) {
-        conf_report_add(p->r, true, &pos,
-                        *n->name ? "blocks are nested too deep" : "a block without a name");
+        if (*n->name)
+            conf_report_add(p->r, true, &pos, "blocks are nested too deep");
+        else
+            conf_report_add(p->r, true, &pos, "a block without a name");
         node_free(n);
         return;
     }

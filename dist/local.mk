@@ -14,6 +14,8 @@ dist/evtgtd.service: dist/evtgtd.service.in Makefile
 sysusersdir = $(prefix)/lib/sysusers.d
 EXTRA_DIST += dist/evtgt.sysusers
 
+dist_doc_DATA = dist/evtgt.conf.example
+
 # The place of evtgt.conf, for the administrator to fill.
 install-data-local:
 	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)/evtgt" "$(DESTDIR)$(sysusersdir)"

@@ -3,9 +3,11 @@
 daemon."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from common import NAME, call, daemon
@@ -74,6 +76,23 @@ def test_check_only(settings):
         assert "-c names another" in out.stderr, out
     finally:
         d.cleanup()
+
+
+def test_example(settings):
+    """dist/evtgt.conf.example is right as it is, and with everything in it taken in."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    text = open(os.path.join(here, "../../dist/evtgt.conf.example")).read()
+    with tempfile.TemporaryDirectory() as d:
+        conf = os.path.join(d, "evtgt.conf")
+        for t in (text, re.sub(r"(?m)^#(?=\S|    )", "", text)):
+            with open(conf, "w") as f:
+                f.write(t)
+            with open(os.path.join(d, "accounts.conf"), "w") as f:
+                os.chmod(f.name, 0o600)
+                f.write("incominguser a 0123456789abcdef\n")
+            out = run(settings, "-t", "-c", conf)
+            assert out.returncode == 0 and "error" not in out.stderr, (t, out)
+        assert "1 target" in out.stdout, out
 
 
 def test_layers_and_options_are_checked(settings):

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/secret.h"
 #include "conf/conf.h"
 #include "target/model.h"
 
@@ -29,6 +31,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (c->targets[i].luns[k].number <= c->targets[i].luns[k - 1].number)
                 abort();
         }
+    }
+    if (c) {
+        char *text = conf_write(c, CONF_WRITE_SECRETS);
+        struct conf *back = conf_parse("again", text, strlen(text), apply_checks(), &r);
+        if (!back || !conf_same(c, back))
+            abort(); /* what is written reads the same */
+        secret_free_text(text);
+        conf_free(back);
     }
     conf_free(c);
     conf_report_fini(&r);

@@ -31,6 +31,11 @@ tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c
 tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_bundle
+tests_fuzz_fuzz_bundle_SOURCES = tests/fuzz/fuzz_bundle.c
+tests_fuzz_fuzz_bundle_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_bundle_LDFLAGS = $(FUZZER_FLAGS)
+
 FUZZ_TARGETS += tests/fuzz/fuzz_admin
 tests_fuzz_fuzz_admin_SOURCES = tests/fuzz/fuzz_admin.c
 tests_fuzz_fuzz_admin_LDADD = $(FUZZ_LIBS)
