@@ -51,6 +51,21 @@ tests_fuzz_fuzz_login_SOURCES = tests/fuzz/fuzz_login.c
 tests_fuzz_fuzz_login_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_login_LDFLAGS = $(FUZZER_FLAGS)
 
+FUZZ_TARGETS += tests/fuzz/fuzz_iet
+tests_fuzz_fuzz_iet_SOURCES = tests/fuzz/fuzz_iet.c tests/fuzz/foreign.h
+tests_fuzz_fuzz_iet_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_iet_LDFLAGS = $(FUZZER_FLAGS)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_lio
+tests_fuzz_fuzz_lio_SOURCES = tests/fuzz/fuzz_lio.c tests/fuzz/foreign.h
+tests_fuzz_fuzz_lio_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_lio_LDFLAGS = $(FUZZER_FLAGS)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_tgt
+tests_fuzz_fuzz_tgt_SOURCES = tests/fuzz/fuzz_tgt.c tests/fuzz/foreign.h
+tests_fuzz_fuzz_tgt_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_tgt_LDFLAGS = $(FUZZER_FLAGS)
+
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
