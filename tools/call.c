@@ -13,6 +13,7 @@
 
 #include "base/dirs.h"
 #include "base/pool.h"
+#include "base/secret.h"
 #include "tools/adm.h"
 
 #define ANSWER_S   60 /* the daemon answers within 30 s, or says that it cannot */
@@ -91,6 +92,7 @@ adm_call(const char *socket, json_t *req)
             adm_die(ENOTCONN, "failed to send request buf to tgt daemon, %s", strerror(errno));
         off += (size_t)k;
     }
+    secret_wipe(text, len); /* accounts stand in requests; it has no end any more */
     free(text);
     while (!memchr(buf, '\n', n)) {
         if (n == cap) {
