@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ietd.conf as it comes; what is taken is written as ours and must be read again as the same. */
+/* ietd.conf as it comes: what is taken is written as ours and read again as the same. */
 #include "config.h"
 
 #include "tests/fuzz/foreign.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* targets.conf as it comes, taken as tgt-admin does; what is taken is written as ours and must be read again as the same. */
+/* targets.conf as tgt-admin takes it: what is taken is written as ours and read again as the same.
+ */
 #include "config.h"
 
 #include "tests/fuzz/foreign.h"
