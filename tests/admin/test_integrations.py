@@ -2,6 +2,7 @@
 """Programs that drive tgt or IET, each played with the exact command lines that it calls, what it looks
 for in the answers, and the order in which it does it. Sources, in their public repositories:
 
+  Cinder      openstack/cinder, cinder/volume/targets/tgt.py
   Longhorn    longhorn/go-iscsi-helper, iscsi/target.go
   Pacemaker   ClusterLabs/resource-agents, heartbeat/iSCSITarget.in and iSCSILogicalUnit.in
   Proxmox     proxmox/pve-storage, PVE/Storage/LunCmd/Iet.pm
@@ -17,6 +18,8 @@ from compat import Old
 from lib import scsi
 from lib.chap import Chap
 from lib.iscsi import LoginFailed, Session
+
+IQN = "iqn.2010-10.org.openstack:"
 
 
 def disk(addr, name, lun, initiator="iqn.2001-04.x:a"):
@@ -42,6 +45,115 @@ def alone(*how):
     if subprocess.run(["unshare"] + list(how) + ["true"], capture_output=True).returncode:
         raise Skip("unshare %s is not permitted" % " ".join(how))
     return ["unshare"] + list(how)
+
+
+# --- Cinder ----------------------------------------------------------------------------------------
+
+class Refused(Exception):
+    def __init__(self, args, out):
+        super().__init__("%s: %r" % (" ".join(args), out))
+        self.stderr = out.stderr
+
+
+class Cinder:
+    """tgt-admin is called without -c: /etc/tgt is a directory of ours while it runs."""
+
+    def __init__(self, o):
+        self.o = o
+        if not os.path.isdir("/etc/tgt"):
+            raise Skip("no /etc/tgt to mount over")
+        self.unshare = alone("-m")
+        os.makedirs(o.path("etc"))
+        self.volumes = o.path("volumes")
+        os.makedirs(self.volumes)
+        o.write("etc/targets.conf", "default-driver iscsi\ninclude %s/*\n" % self.volumes)
+
+    def execute(self, *args):
+        """As utils.execute: (stdout, stderr) or an error that has both."""
+        script = 'mount --bind "$0" /etc/tgt && exec "$@"'
+        out = subprocess.run(self.unshare + ["sh", "-c", script, self.o.path("etc")] + list(args),
+                             capture_output=True, text=True, timeout=60, env=self.o.env)
+        if "unknown mode: config" in out.stderr:
+            raise Skip("the daemon cannot apply configurations (mode config)")
+        if out.returncode:
+            raise Refused(args, out)
+        return out.stdout, out.stderr
+
+    def tid(self, iqn):
+        for line in self.execute("tgt-admin", "--show")[0].split("\n"):
+            if iqn in line:
+                return line.split()[1][:-1]
+        return None
+
+    def has_lun(self, iqn, tid):
+        mine, found = False, []
+        for line in self.execute("tgt-admin", "--show")[0].split("\n"):
+            if iqn in line and "Target %s" % tid in line:
+                mine = True
+            if mine:
+                found.append(line)
+            if iqn not in line and "Target " in line:
+                mine = False
+        return "        LUN: 1" in found
+
+    def create(self, name, path, chap=None):
+        self.execute("tgtadm", "--lld", "iscsi", "--op", "show", "--mode", "target")
+        conf = ["", "<target %s>" % (IQN + name), "    backing-store " + path, "    driver iscsi"]
+        if chap:
+            conf.append("    incominguser %s %s" % chap)
+        conf += ["    write-cache on", "</target>", "  "]
+        self.o.write("volumes/" + name, "\n".join("                " + c for c in conf))
+        self.execute("tgt-admin", "--update", IQN + name)
+        return self.tid(IQN + name)
+
+    def remove(self, name):
+        self.execute("tgt-admin", "--force", "--delete", IQN + name)
+        if self.tid(IQN + name):
+            self.execute("tgt-admin", "--delete", IQN + name)
+        os.unlink(os.path.join(self.volumes, name))
+
+
+def test_cinder(settings):
+    with Old(settings) as o:
+        c = Cinder(o)
+        o.tgtd()
+        one, two = o.file("volume-1"), o.file("volume-2")
+        tid = c.create("volume-1", one)
+        assert tid == "1" and c.has_lun(IQN + "volume-1", tid)
+        disk(o.addr, IQN + "volume-1", 1).conn.close()
+        user = ("otzLy2UYbYfnP4zXLG5z", "234Zweo38VGBBvrpK9nt")
+        tid2 = c.create("volume-2", two, user)
+        assert tid2 == "2" and c.has_lun(IQN + "volume-2", tid2)
+        s = Session(o.addr, IQN + "volume-2")
+        Chap(s, *user).login()
+        # once more, as a retry does: nothing is lost and nothing is there twice
+        c.execute("tgt-admin", "--update", IQN + "volume-2")
+        s.nop()
+        assert c.execute("tgt-admin", "--show")[0].count("Target ") == 2
+        # the unit is missing: it is made by tgtadm
+        o.ok("tgtadm", "--lld", "iscsi", "--op", "delete", "--mode", "logicalunit", "--tid", tid, "--lun", "1")
+        assert not c.has_lun(IQN + "volume-1", tid) and c.has_lun(IQN + "volume-2", tid2)
+        c.execute("tgtadm", "--lld", "iscsi", "--op", "new", "--mode", "logicalunit", "--tid", tid, "--lun",
+                  "1", "-b", one)
+        assert c.has_lun(IQN + "volume-1", tid)
+        # removal with a session: by force, and complete at once
+        c.remove("volume-2")
+        s.conn.expect_close(5)
+        assert c.tid(IQN + "volume-2") is None and c.tid(IQN + "volume-1") == tid
+        # what it looks for in stderr
+        for args in (("--force", "--delete", IQN + "volume-2"), ("--delete", IQN + "volume-2")):
+            try:
+                c.execute("tgt-admin", *args)
+            except Refused as e:
+                assert "can't find the target" in e.stderr, e.stderr
+        out = o.run("tgtadm", "--lld", "iscsi", "--op", "new", "--mode", "target", "--tid", "7", "-T",
+                    IQN + "volume-1")
+        assert out.returncode and "target already exists" in out.stderr, out
+        out = o.run("tgtadm", "--lld", "iscsi", "--op", "unbind", "--mode", "target", "--tid", tid, "-I",
+                    "10.1.2.3")
+        assert out.returncode and "access control rule does not exist" in out.stderr, out
+        c.remove("volume-1")
+        assert c.execute("tgt-admin", "--show")[0] == ""
 
 
 # --- Longhorn --------------------------------------------------------------------------------------
