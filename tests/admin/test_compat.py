@@ -5,6 +5,7 @@ import os
 
 from compat import Old
 from lib.evtgt import free_port
+from lib.chap import Chap
 from lib.iscsi import Session
 
 SHOW = ("tgtadm", "--lld", "iscsi", "--op", "show", "--mode")
@@ -79,3 +80,29 @@ def test_ietd_arguments(settings):
         assert o.ok("ietd", "-v").startswith("ietd version ")
         out = o.run("ietd", "-f", "-c", o.path("none.conf"))
         assert out.returncode == 1 and "none.conf" in out.stderr, out
+
+
+def test_ietd_serves(settings):
+    """IET's own files: the configuration, and initiators.allow beside it."""
+    iqn = "iqn.2001-04.com.example:one"
+    with Old(settings) as o:
+        path = o.file("a.img")
+        conf = o.write("ietd.conf", "Target %s\n\tIncomingUser joe secretsecret1\n"
+                       "\tLun 0 Path=%s,Type=fileio,IOMode=wb\n\tAlias one\n\tQueuedCommands 16\n"
+                       % (iqn, path))
+        o.write("initiators.allow", "ALL ALL\n")
+        p = o.daemon("ietd", "-f", "-c", conf, "-a", "127.0.0.1", "-p", str(o.port), "-d", "1", "-u", "65534",
+                     "-g", "65534", ready=("ietadm", "--op", "show", "--tid=1"))
+        assert "QueuedCommands=16\n" in o.ok("ietadm", "--op", "show", "--tid=1")
+        assert o.ok("tgtadm", "--op", "show", "--mode", "portal") == "Portal: 127.0.0.1:%d,1\n" % o.port
+        assert o.ok("evtgtadm", "iet-proc", "volume") == (
+            "tid:1 name:%s\n\tlun:0 state:0 iotype:fileio iomode:wb blocks:2048 blocksize:512 path:%s\n"
+            % (iqn, path))
+        s = Session(o.addr, iqn)
+        Chap(s, "joe", "secretsecret1").login()
+        s.conn.close()
+        if os.geteuid() == 0:
+            with open("/proc/%d/status" % p.pid) as f:
+                assert "\nUid:\t65534\t65534\t65534\t65534\n" in f.read(), "-u has no effect"
+        o.ok("ietadm", "--op", "delete")
+        assert p.wait(15) == 0

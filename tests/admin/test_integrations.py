@@ -494,6 +494,10 @@ def test_proxmox(settings):
             cap = s.run_ua(scsi.read_capacity10(), read=8, lun=0).good().data
             assert int.from_bytes(bytes(cap[:4]), "big") == (4 << 20) // 512 - 1, bytes(cap)
             s.conn.close()
+            # what the plug-in wrote is a configuration for ietd
+            out = subprocess.run([settings.daemon, "-t", "-c", o.path("ietd.conf")], capture_output=True,
+                                 text=True, env=o.env)
+            assert out.returncode == 0 and "2 targets, no errors" in out.stdout, out
             # another node reads the file that this one wrote
             again = Proxmox(o, iqn, "tank")
             again.parse()
