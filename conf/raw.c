@@ -347,7 +347,7 @@ heredoc(struct input *in, struct raw_node *n)
         memmove(end, end + 1, len -= 2);
         end[len] = 0;
     }
-    while (*end && !found && used <= LINE_MAX_BYTES && physical_line(in, &s, &k)) {
+    while (*end && !found && used <= RAW_VALUE_MAX && physical_line(in, &s, &k)) {
         while (k && is_blank(*s))
             s++, k--;
         while (k && is_blank(s[k - 1]))
@@ -363,11 +363,10 @@ heredoc(struct input *in, struct raw_node *n)
         memcpy(value + used, s, k);
         value[used += k] = 0;
     }
-    if (!found)
-        conf_report_add(in->p->r, true, &pos,
-                        *end ? "<<%s: no line \"%s\" ends it"
-                             : "<<%s%s wants a word that ends the value",
-                        end, end);
+    if (!*end)
+        conf_report_add(in->p->r, true, &pos, "<< wants a word that ends the value");
+    else if (!found)
+        conf_report_add(in->p->r, true, &pos, "<<%s: no line \"%s\" ends it", end, end);
     free(end);
     secret_free_text(n->value);
     n->value = value;

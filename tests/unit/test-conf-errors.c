@@ -36,8 +36,7 @@ static const struct {
 } cases[] = {
     {"worker 2\n",
      "1:1: unknown directive \"worker\" outside of any block; did you mean workers?\n"},
-    {"Target iqn.2001-04.a:b\n", "1:1: Target: the syntax of IET's ietd.conf is not read; here a "
-                                 "target is a block: <target NAME> ... </target>\n"},
+    {T "include ietd\n" E, "ietd:0:0: a file of IET or LIO cannot be included in a block\n"},
     {"vendor_id X\n",
      "1:1: vendor_id does not belong outside of any block; it stands in a <target> block\n"},
     {T "workers 2\n" E,
@@ -257,8 +256,8 @@ static const struct {
     {"alias \003\n", "1:7: the value is longer than 32000 bytes\n"},
     {"work\001ers 1\n", "1:5: a NUL byte: this is not a text file\n"},
     {"= 1\n", "1:1: a directive without a name\n"},
-    {"alias <<x\n",
-     "1:7: values over several lines (<<) are not understood; end a line with \\ to continue it\n"},
+    {"alias <<x\n", "1:7: <<x: no line \"x\" ends it\n"},
+    {"alias <<\n", "1:7: << wants a word that ends the value\n"},
 };
 
 static char dir[] = "/tmp/conf-errors-XXXXXX";
@@ -505,6 +504,7 @@ set_up(void)
     put("nul", "a\0b\n", 4, 0600);
     put("badallow", "# x\n\nALL iqn.(\n", 15, 0600);
     put("warnallow", "ALL 10.0.0.1/8\n", 15, 0600);
+    put("ietd", "Target iqn.2001-04.a:b\n", 23, 0600);
     put("loop", "include loop\n", 13, 0600);
     CU_ASSERT_EQUAL(mkdir("many", 0700), 0);
     for (unsigned i = 0; i < 4097; i++) {
@@ -516,7 +516,7 @@ set_up(void)
 static void
 tear_down(void)
 {
-    static const char *const names[] = {"nul", "badallow", "warnallow", "loop"};
+    static const char *const names[] = {"nul", "badallow", "warnallow", "loop", "ietd"};
     char name[32];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
