@@ -330,6 +330,25 @@ cstore_read(struct cstore *cs, const char *name, void **out)
     return n;
 }
 
+int
+cstore_each(struct cstore *cs, void (*fn)(const char *name, void *arg), void *arg)
+{
+    int fd = openat(cs->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        int err = errno;
+        if (fd >= 0)
+            close(fd);
+        return -err;
+    }
+    struct dirent *e;
+    while ((e = readdir(d)) != NULL)
+        if (strncmp(e->d_name, "r.", 2) == 0 && name_ok(e->d_name + 2))
+            fn(e->d_name + 2, arg);
+    closedir(d);
+    return 0;
+}
+
 /* False when the power has gone, in a test. */
 static bool
 step(struct cstore *cs)

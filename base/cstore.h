@@ -35,6 +35,10 @@ void cstore_close(struct cstore *cs);
  * -errno (-ENOENT; -EBADMSG: the record's checksum is wrong). Blocking. */
 int64_t cstore_read(struct cstore *cs, const char *name, void **out);
 
+/* Calls fn with the name of each record, in no order; names live during the call only. 0 or -errno.
+ * Blocking. */
+int cstore_each(struct cstore *cs, void (*fn)(const char *name, void *arg), void *arg);
+
 /* Durable replace. Blocking form for main before its loop and for helpers; records of one name
  * are written in the order of the calls. len 0 with data NULL removes the record (0 as well when
  * there was none). 0 or -errno. After an error at the last step (sync of the directory) the new

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+struct cstore;
 struct worker;
 
 /* Binds `path` (mode 0600) and serves it; stop(): the orderly end, as by SIGTERM. 0, or -errno
@@ -15,5 +16,9 @@ int admin_start(struct worker *main_worker, const char *path, void (*stop)(void)
                 size_t errsize);
 /* Nothing more is taken; the socket's name goes. */
 void admin_end(void);
+
+/* Finishes an import of control store records (admin_export.c) that a crash cut short. 0 or -errno, and
+ * a log line. Before anything reads the store; blocking. */
+int admin_import_recover(struct cstore *cs);
 
 #endif

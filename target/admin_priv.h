@@ -119,6 +119,8 @@ void admin_system_show(struct admin_req *r);
 void admin_system_update(struct admin_req *r);
 void admin_system_delete(struct admin_req *r);
 void admin_lld_show(struct admin_req *r);
+void admin_config_export(struct admin_req *r);
+void admin_config_import(struct admin_req *r);
 void admin_account_new(struct admin_req *r);
 void admin_account_delete(struct admin_req *r);
 void admin_account_show(struct admin_req *r);

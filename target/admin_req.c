@@ -60,6 +60,7 @@ static const struct verb {
     {"target", "undrain", admin_target_undrain}, {"session", "renegotiate", admin_sess_renegotiate},
     {"logicalunit", "stat", admin_lun_stat},     {"lld", "start", admin_lld_start},
     {"lld", "stop", admin_lld_stop},
+    {"config", "export", admin_config_export},   {"config", "import", admin_config_import},
 };
 
 /* --- answers --------------------------------------------------------------------------------- */

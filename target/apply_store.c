@@ -405,6 +405,53 @@ replace_lun(struct store *s)
         log_abort("what was published before does not hold: %s", err);
 }
 
+struct replacing {
+    struct lun **olds;
+    unsigned n;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void
+on_all_replaced(void *arg)
+{
+    struct replacing *rp = arg;
+    for (unsigned i = 0; i < rp->n; i++)
+        lun_put(rp->olds[i]);
+    rp->done(rp->arg);
+    free(rp->olds);
+    free(rp);
+}
+
+void
+apply_store_replace_all(void (*done)(void *arg), void *arg)
+{
+    struct replacing *rp = xcalloc(1, sizeof *rp);
+    char err[512] = "";
+
+    worker_assert_owner(model.main);
+    rp->done = done;
+    rp->arg = arg;
+    list_each(it, &model.stores)
+        rp->n++;
+    rp->olds = xcalloc(rp->n + 1, sizeof(struct lun *));
+    rp->n = 0;
+    list_each(it, &model.stores) {
+        struct store *s = container_of(it, struct store, link);
+        struct lun *old = s->lun;
+        if (!old || s->is_gone)
+            continue;
+        if (apply_store_make_lun(s) < 0)
+            s->lun = old;
+        else
+            rp->olds[rp->n++] = old;
+    }
+    list_each(it, &model.targets)
+        model_touch_luns(container_of(it, struct model_target, link));
+    if (model_publish(on_all_replaced, rp, err, sizeof err) < 0)
+        log_abort("what was published before does not hold: %s", err);
+}
+
 void
 apply_store_probed(struct store *s, unsigned be_events)
 {

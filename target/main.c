@@ -459,6 +459,7 @@ main(int argc, char **argv)
     if (!d.main)
         main_fail("cannot make the main loop: %s", strerror(errno));
     model_init(d.main, cs);
+    (void)admin_import_recover(cs); /* it logged; the records that are there are whole */
     rc = apply_seed();
     if (rc < 0)
         main_fail("state directory %s: record host-seed: %s", d.o.state_dir, strerror(-rc));

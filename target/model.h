@@ -228,6 +228,10 @@ int apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, cha
  * call, once every worker has it; err: "", or why all is as it was. */
 void apply_lun_change(struct store *s, const struct apply_kv *kv, unsigned n,
                       void (*done)(const char *err, void *arg), void *arg);
+/* Every LUN is made anew, with the identity and the saved mode pages that the control store and
+ * model.seed give it now; initiators see a change of the LUN inventory. done(arg) when every worker
+ * has them. */
+void apply_store_replace_all(void (*done)(void *arg), void *arg);
 /* For show. */
 struct apply_lun_view {
     const char *path, *bsopts, *layers, *type;

@@ -50,6 +50,29 @@ put(struct cstore *cs, const char *name, const char *text)
 }
 
 static void
+on_name(const char *name, void *arg)
+{
+    char *all = arg;
+    snprintf(all + strlen(all), 256 - strlen(all), "%s ", name);
+}
+
+static void
+test_each(void)
+{
+    struct cstore *cs = open_store();
+    char all[256] = "";
+    CU_ASSERT_EQUAL(put(cs, "listed", "1"), 0);
+    CU_ASSERT_EQUAL(put(cs, "going", "2"), 0);
+    CU_ASSERT_EQUAL(cstore_write_sync(cs, "going", NULL, 0), 0);
+    CU_ASSERT_EQUAL(cstore_each(cs, on_name, all), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(all, "listed "));
+    CU_ASSERT_PTR_NULL(strstr(all, "going"));
+    CU_ASSERT_PTR_NULL(strstr(all, "lock")); /* a file, no record */
+    CU_ASSERT_EQUAL(cstore_write_sync(cs, "listed", NULL, 0), 0);
+    cstore_close(cs);
+}
+
+static void
 test_replace(void)
 {
     struct cstore *cs = open_store();
@@ -286,7 +309,7 @@ main(void)
         {"replace, remove, reopen", test_replace},  {"names and sizes", test_names},
         {"power cut at each step", test_power_cut}, {"a second opener", test_second_opener},
         {"damaged records", test_damage},           {"asynchronous writes", test_async},
-        {"writers on threads", test_threads},
+        {"writers on threads", test_threads},       {"the list of names", test_each},
     };
     if (!mkdtemp(top) || helper_pool_start(1, 4) < 0)
         return 1;
