@@ -14,6 +14,9 @@ extern const char *adm_name; /* how we were called: stands before messages */
 /* Says why on stderr and ends with this status (1 to 255). */
 void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
 
+/* Called by adm_die before it ends, and may end itself (verb.c: undoes, answers in JSON). */
+extern void (*adm_dying)(int status, const char *text);
+
 /* The programs; argv[0] is adm_name. Exit status. */
 int convert_main(int argc, char **argv); /* convert.c: evtgtadm convert */
 int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
@@ -21,6 +24,7 @@ int tgt_admin_main(int argc, char **argv);
 int tgt_setup_lun_main(int argc, char **argv);
 int tgtimg_main(int argc, char **argv);
 int ietadm_main(int argc, char **argv);
+int verbs_main(int argc, char **argv);  /* verb.c: evtgtadm VERB ... */
 
 /* -C, --control-port: which daemon, when the path is not given (call.c). 0: the usual one. */
 extern unsigned adm_control_port;

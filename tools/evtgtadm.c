@@ -15,6 +15,7 @@
 #include "tools/iet.h"
 
 const char *adm_name = "evtgtadm";
+void (*adm_dying)(int status, const char *text);
 
 /* Programs that evtgtadm also is; every other name is evtgtadm itself. */
 static const struct {
@@ -28,12 +29,14 @@ static const struct {
 void
 adm_die(int status, const char *fmt, ...)
 {
+    char text[8192];
     va_list ap;
-    fprintf(stderr, "%s: ", adm_name);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    if (adm_dying)
+        adm_dying(status, text);
+    fprintf(stderr, "%s: %s\n", adm_name, text);
     (void)fflush(NULL);
     _exit(status); /* what callers up the stack hold goes with the process */
 }
@@ -53,7 +56,7 @@ main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "iet-proc") == 0)
         return iet_proc_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "convert") == 0)
-        return convert_main(argc - 1, argv + 1);
+    if (argc > 1 && argv[1][0] != '-' && argv[1][0])
+        return verbs_main(argc, argv);
     return tgtadm_main(argc, argv);
 }

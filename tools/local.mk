@@ -3,7 +3,27 @@ sbin_PROGRAMS += evtgtadm
 evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/convert.c tools/print.c tools/tgtadm.c \
 	tools/tgt_admin.c tools/tgt_admin.h tools/tgt_admin_conf.c tools/tgt_admin_daemon.c tools/tgt_admin_lines.c tools/tgt_setup_lun.c tools/tgtimg.c \
 	tools/iet.h tools/iet_proc.c tools/ietadm.c tools/ietadm_show.c
+# plain verbs
+evtgtadm_SOURCES += tools/verb.c tools/verb.h tools/verbs.c tools/verb_access.c tools/verb_complete.c \
+	tools/verb_conf.c tools/verb_create.c tools/verb_file.c tools/verb_find.c tools/verb_help.c \
+	tools/verb_lun.c tools/verb_out.c tools/verb_parts.h tools/verb_saveall.c \
+	tools/verb_secret.c tools/verb_sess.c tools/verb_target.c
 evtgtadm_LDADD = conf/libconf.a base/libbase.a $(BASE_LIBS)
+
+# Completion of the shells, from the table of verbs.
+bashcompdir = $(datadir)/bash-completion/completions
+zshcompdir = $(datadir)/zsh/site-functions
+fishcompdir = $(datadir)/fish/vendor_completions.d
+nodist_bashcomp_DATA = tools/completion/evtgtadm
+nodist_zshcomp_DATA = tools/completion/_evtgtadm
+nodist_fishcomp_DATA = tools/completion/evtgtadm.fish
+CLEANFILES += $(nodist_bashcomp_DATA) $(nodist_zshcomp_DATA) $(nodist_fishcomp_DATA)
+tools/completion/evtgtadm: evtgtadm$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools/completion && ./evtgtadm completion bash >$@.tmp && mv $@.tmp $@
+tools/completion/_evtgtadm: evtgtadm$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools/completion && ./evtgtadm completion zsh >$@.tmp && mv $@.tmp $@
+tools/completion/evtgtadm.fish: evtgtadm$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools/completion && ./evtgtadm completion fish >$@.tmp && mv $@.tmp $@
 
 # The tables of the code for docs/ and for tests/lint/docs.
 noinst_PROGRAMS += tools/dump

@@ -18,3 +18,7 @@ EXTRA_DIST += tests/admin/test_setup_lun.py
 EXTRA_DIST += tests/admin/test_stat.py
 EXTRA_DIST += tests/admin/test_tgt_admin.py
 EXTRA_DIST += tests/admin/test_tgtimg.py
+EXTRA_DIST += tests/admin/verbs.py
+EXTRA_DIST += tests/admin/test_completion.py
+EXTRA_DIST += tests/admin/test_saveall.py
+EXTRA_DIST += tests/admin/test_verbs.py
