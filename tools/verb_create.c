@@ -179,6 +179,9 @@ compose(struct call *c, struct created *made)
     struct text t = {NULL, 0};
     const char *v;
 
+    for (unsigned i = 0; (v = call_each(c, "portal", &i));)
+        add(&t, "portal %s\n",
+            v); /* the reader wants it declared; of the daemon nothing is applied */
     add(&t, "<target %s>\n", made->name);
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
         for (unsigned i = 0; (v = call_each(c, each[k][0], &i));)

@@ -22,3 +22,4 @@ EXTRA_DIST += tests/admin/verbs.py
 EXTRA_DIST += tests/admin/test_completion.py
 EXTRA_DIST += tests/admin/test_saveall.py
 EXTRA_DIST += tests/admin/test_verbs.py
+EXTRA_DIST += tests/admin/test_verbs_create.py
