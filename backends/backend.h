@@ -162,6 +162,8 @@ struct be_opts {
                            BE_LAYERS_MAX; a word without '=' belongs to the value before it */
 };
 
+/* Before opener_start: messages of be_open can name other users' processes then. */
+void store_user_init(void);
 /* NULL and a message in err (what, where, why) for an unknown type, layer or option. */
 struct backend *be_new(const struct be_opts *opts, char *err, size_t errsize);
 struct backend *be_get(struct backend *be);

@@ -130,8 +130,8 @@ open_fd(struct backend *be, struct found *fo)
         fo->fd = store_open_path(be, flags, &fo->read_only);
     }
     if (fo->fd == -EBUSY)
-        be_set_error(be, "%s: in use: another program or another LUN has it open exclusively",
-                     be_path(be));
+        be_set_error(be, "%s: in use: %s has it open exclusively", be_path(be),
+                     store_user(&st, who, sizeof(who)) ? who : "another program or another LUN");
     if (fo->fd < 0)
         return fo->fd;
     if (fstat(fo->fd, &st) != 0)

@@ -46,9 +46,12 @@ struct found {
 static int
 lock_refused(struct backend *be, int fd, struct flock *fl)
 {
-    char by[64] = "";
+    char who[96], by[128] = "";
+    struct stat st;
     if (fcntl(fd, F_OFD_GETLK, fl) == 0 && fl->l_type != F_UNLCK && fl->l_pid > 0)
         (void)snprintf(by, sizeof(by), " (process %ld)", (long)fl->l_pid);
+    else if (fstat(fd, &st) == 0 && store_user(&st, who, sizeof(who)))
+        (void)snprintf(by, sizeof(by), "; open in %s", who);
     be_set_error(be, "%s: in use: another program or another LUN holds its lock%s", be_path(be),
                  by);
     return -EBUSY;

@@ -4,3 +4,4 @@ backends_libbackends_a_SOURCES = backends/backend.c backends/backend.h backends/
 	backends/block.c backends/null.c backends/fdio.c backends/fdio.h backends/fdmap.c backends/fdmap.h \
 	backends/layer_error.c backends/layer_delay.c backends/layer_trace.c backends/layer_record.c \
 	backends/store.c backends/store_ident.c backends/store_busy.c backends/store.h backends/layer.c backends/layer.h backends/record.h
+backends_libbackends_a_SOURCES += backends/store_user.c

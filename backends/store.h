@@ -54,6 +54,12 @@ void store_ident(const char *dir, struct be_ident *out);
 bool store_busy_device(dev_t rdev, char *who, size_t size);
 bool store_busy_file(const char *real_path, char *who, size_t size);
 
+/* Is `dev` the device `disk` or one of its partitions? */
+bool store_is_part(dev_t dev, dev_t disk);
+/* Which process has it open, for people ("qemu (process 17)"): a device, its disk or a partition of
+ * it, or a file. False: none is found. store_user.c */
+bool store_user(const struct stat *st, char *who, size_t size);
+
 /* block.c: for a store of either type whose path is a block device. */
 int block_open_device(struct backend *be, bool direct);
 unsigned block_probe_device(struct backend *be);

@@ -18,9 +18,8 @@
 
 #include "base/log.h"
 
-/* Is `dev` the device `disk` or one of its partitions? */
-static bool
-is_part_of(dev_t dev, dev_t disk)
+bool
+store_is_part(dev_t dev, dev_t disk)
 {
     char path[80], a[PATH_MAX], b[PATH_MAX];
     if (dev == disk)
@@ -40,7 +39,7 @@ is_path_on(const char *path, dev_t disk)
 {
     struct stat st;
     return path[0] == '/' && stat(path, &st) == 0 && S_ISBLK(st.st_mode) &&
-           is_part_of(st.st_rdev, disk);
+           store_is_part(st.st_rdev, disk);
 }
 
 /* Calls fn with each line of a text file, without the newline, until it says true. */
@@ -86,7 +85,8 @@ on_mount(char *line, void *arg)
             return false;
     }
     unsigned maj, min;
-    bool hit = sscanf(word[2], "%u:%u", &maj, &min) == 2 && is_part_of(makedev(maj, min), q->rdev);
+    bool hit =
+        sscanf(word[2], "%u:%u", &maj, &min) == 2 && store_is_part(makedev(maj, min), q->rdev);
     if (!hit) {
         (void)strtok_r(tail + 3, " ", &save);
         const char *source = strtok_r(NULL, " ", &save);
@@ -126,6 +126,19 @@ first_entry(const char *dir, char *name, size_t size)
     return found;
 }
 
+/* Device mapper's devices have a name that people know. */
+static void
+say_holder(const char *name, char *who, size_t size)
+{
+    char path[64 + NAME_MAX], text[128];
+
+    (void)snprintf(path, sizeof(path), "/sys/block/%s/dm/name", name);
+    if (store_read_line(path, text, sizeof(text)) > 0)
+        (void)snprintf(who, size, "held by %s (%s)", name, text);
+    else
+        (void)snprintf(who, size, "held by %s", name);
+}
+
 /* Holders (dm, md, bcache) of the device and of its partitions. */
 static bool
 has_holder(dev_t rdev, char *who, size_t size)
@@ -144,8 +157,13 @@ has_holder(dev_t rdev, char *who, size_t size)
     }
     if (d != NULL)
         closedir(d);
+    (void)snprintf(path, sizeof(path), "%s/partition", dir);
+    if (!found && store_read_u64(path, 0) != 0) { /* what holds a disk holds its partitions */
+        (void)snprintf(path, sizeof(path), "%s/../holders", dir);
+        found = first_entry(path, name, sizeof(name));
+    }
     if (found)
-        (void)snprintf(who, size, "held by %s", name);
+        say_holder(name, who, size);
     return found;
 }
 

@@ -59,6 +59,7 @@ enum opener_service {
     OPENER_ADMIN_ACCEPT, /* a connection to it */
     OPENER_PID_FILE,     /* writes it */
     OPENER_PORT_OWNER,   /* which program listens there, as text in a file in memory */
+    OPENER_STORE_USER,   /* which process has a device or a file open, likewise */
     OPENER_SERVICES
 };
 typedef int (*opener_fn)(const void *arg, size_t len);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/backend.h"
 #include "base/clock.h"
 #include "base/cstore.h"
 #include "base/dirs.h"
@@ -443,6 +444,7 @@ main(int argc, char **argv)
     log_open("evtgtd", d.syslog);
     log_warnings();
     portal_owner_init();
+    store_user_init();
     places_init(d.o.socket_path, d.o.pid_path, main_user());
     if (main_user())
         opener_guard();

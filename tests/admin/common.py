@@ -16,13 +16,15 @@ class Skip(Exception):
 
 
 @contextlib.contextmanager
-def daemon(settings, targets=None, **kw):
-    """Runs a daemon; at the end it must leave with status 0 and without a sanitizer report."""
+def daemon(settings, targets=None, start=True, **kw):
+    """Runs a daemon (start: at once, else the caller does); at the end it must leave with status 0
+    and without a sanitizer report."""
     if targets is None:
         targets = [Target("disk", [Lun("a.img", 4 * MIB, 1, kind="file")])]
     d = Daemon(targets, settings, **kw)
     try:
-        d.start()
+        if start:
+            d.start()
         yield d
         d.stop()
     finally:

@@ -2,6 +2,7 @@
 # evtgtadm and the admin socket against the daemon: tests/admin/run --help.
 EXTRA_DIST += tests/admin/common.py tests/admin/compat.py tests/admin/run
 EXTRA_DIST += tests/admin/test_accounts.py
+EXTRA_DIST += tests/admin/test_busy.py
 EXTRA_DIST += tests/admin/test_calls.py
 EXTRA_DIST += tests/admin/test_compare.py
 EXTRA_DIST += tests/admin/test_compat.py
