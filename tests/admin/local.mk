@@ -18,6 +18,7 @@ EXTRA_DIST += tests/admin/test_protocol.py
 EXTRA_DIST += tests/admin/test_setup_lun.py
 EXTRA_DIST += tests/admin/test_stat.py
 EXTRA_DIST += tests/admin/test_tgt_admin.py
+EXTRA_DIST += tests/admin/test_tgt_admin_conf.py
 EXTRA_DIST += tests/admin/test_tgtimg.py
 EXTRA_DIST += tests/admin/verbs.py
 EXTRA_DIST += tests/admin/test_completion.py
