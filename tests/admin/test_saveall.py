@@ -8,7 +8,7 @@ import os
 import socket
 import stat
 
-from common import MIB, NAME, daemon
+from common import MIB, NAME, Skip, daemon
 from lib import scsi
 from lib.evtgt import IQN, Lun, Target
 from lib.iscsi import Session
@@ -134,6 +134,87 @@ def write_record(path, data):
     crc = crc32c(head[8:] + data)
     with open(path, "wb") as f:
         f.write(head + (crc if isinstance(crc, bytes) else crc.to_bytes(4, "little")) + data)
+
+
+def needs_dump(d):
+    if one(d, "dump").get("error", {}).get("code") == "unsupported":
+        raise Skip("this daemon has no config dump")
+
+
+def move(settings, secrets, check, after=""):
+    """Saves one daemon's set-up and restores it to another one that has nothing."""
+    targets = [Target("disk", [Lun("a.img", 4 * MIB, 1, kind="file",
+                                   opts=["product_id Carried"])], ["initiator-address ALL"]),
+               Target("locked", [Lun("b.img", MIB, 1, kind="file")],
+                      ["initiator-address ALL", 'incominguser mac "sixteen-bytes-00"'])]
+    with daemon(settings, targets) as d, daemon(settings, []) as e:
+        needs_dump(d)
+        was = vpd83(d)
+        verb(d, "save-all all.json" + (" --secrets" if secrets else ""),
+             says="holds the configuration")
+        path = d.path("all.json")
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        with open(path) as f:
+            saved = f.read()
+        assert ("sixteen-bytes-00" in saved) is secrets
+        verb(d, "save-all all.json", 1, ("is there already", "--force"))
+        d.stop()  # its files are served by the other one from here on
+        e.port = d.port  # its portal comes along
+        check(e, path, was)
+
+
+def test_restore_with_secrets(settings):
+    def check(e, path, was):
+        data = ask(e, "restore-all --pretend", more=[path])
+        assert data["pretend"] and data["changes"]
+        assert ask(e, "target list") == {"targets": []}
+        verb(e, "restore-all", 1, "nobody said yes", more=[path])
+        verb(e, "restore-all --yes --persist", says="This is now the set-up of", more=[path])
+        assert [t["name"] for t in ask(e, "target list")["targets"]] == [NAME, IQN + "locked"]
+        assert vpd83(e) == was, "the disk has become another one"
+        verb(e, "target list", says="ready")
+    move(settings, True, check)
+
+
+def test_restore_without_secrets_leaves_nothing_open(settings):
+    def check(e, path, was):
+        data = ask(e, "restore-all --yes", more=[path])
+        assert data["offline"] == [IQN + "locked"]
+        states = {t["name"]: t["state"] for t in ask(e, "target list")["targets"]}
+        assert states == {NAME: "ready", IQN + "locked": "offline"}
+        assert vpd83(e) == was
+    move(settings, False, check)
+
+
+def test_restore_refuses(settings):
+    with daemon(settings) as d:
+        needs_dump(d)
+        verb(d, "save-all all.json")
+        with open(d.path("all.json")) as f:
+            good = json.load(f)
+
+        def bad(change, why):
+            o = copy.deepcopy(good)
+            change(o)
+            with open(d.path("bad.json"), "w") as f:
+                json.dump(o, f)
+            os.chmod(d.path("bad.json"), 0o600)
+            verb(d, "restore-all bad.json --yes", 1, why)
+
+        bad(lambda o: o.update(format="x"), "is no file of save-all")
+        bad(lambda o: o.update(version=2), "is of version 2")
+        bad(lambda o: o.update(config=o["config"] + " "), "was damaged or changed")
+        bad(lambda o: o["state"].update(version=2), "was damaged or changed")
+        with open(d.path("bad.json"), "w") as f:
+            f.write("nonsense")
+        verb(d, "restore-all bad.json --yes", 1, "is no file of save-all")
+        verb(d, "restore-all none.json --yes", 1, "cannot read none.json")
+        os.chmod(d.path("all.json"), 0o644)
+        s = Session(d.addr, NAME)
+        s.login()
+        verb(d, "restore-all all.json --yes", 1, ("others may read", s.initiator))
+        s.nop()
+        s.conn.close()
 
 
 def test_saved_mode_pages_are_carried(settings):
