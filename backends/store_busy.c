@@ -68,6 +68,23 @@ struct query {
     size_t size;
 };
 
+/* Blanks and their like stand as three octal digits after a backslash, see proc(5). In place. */
+static const char *
+unescape(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (p[0] == '\\' && strspn(p + 1, "01234567") >= 3) {
+            *to++ = (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0'));
+            p += 3;
+        } else {
+            *to++ = *p;
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
 /* "36 35 98:0 /root /mountpoint options [tags] - type source options", see proc(5). A file
  * system with several devices has a number of its own there, and the source tells. */
 static bool
@@ -93,7 +110,7 @@ on_mount(char *line, void *arg)
         hit = source != NULL && is_path_on(source, q->rdev);
     }
     if (hit)
-        (void)snprintf(q->who, q->size, "mounted on %s", word[4]);
+        (void)snprintf(q->who, q->size, "mounted on %s", unescape(word[4]));
     return hit;
 }
 
