@@ -598,19 +598,12 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
 /* --- across targets -------------------------------------------------------------------------- */
 
 static void
-number_targets(struct builder *b)
+number_targets(struct conf *c)
 {
-    struct conf *c = b->c;
-    for (unsigned i = 0; i < c->ntargets; i++) {
-        for (unsigned k = 0; k < i; k++) {
-            if (c->targets[i].tid && c->targets[i].tid == c->targets[k].tid)
-                conf_report_add(b->r, true, &c->targets[i].pos,
-                                "controller_tid %u is given twice; the first is target %s at %s",
-                                c->targets[i].tid, c->targets[k].name, WHERE(&c->targets[k].pos));
-        }
-    }
     unsigned next = 1;
+
     for (unsigned i = 0; i < c->ntargets; i++) {
+        c->targets[i].tid_auto = !c->targets[i].tid;
         for (unsigned k = 0; !c->targets[i].tid && k < c->ntargets; k++) {
             if (c->targets[k].tid == next) {
                 next++;
@@ -635,11 +628,27 @@ fill_ids(struct builder *b, struct conf_target *t)
     }
 }
 
+static void
+check_tids(const struct conf *c, struct conf_report *r)
+{
+    const struct conf_target **by = xcalloc(TID_MAX + 1, sizeof *by);
+
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        const struct conf_target *t = &c->targets[i];
+        if (by[t->tid & TID_MAX])
+            conf_report_add(r, true, &t->pos,
+                            "controller_tid %u is given twice; the first is target %s at %s",
+                            t->tid, by[t->tid & TID_MAX]->name, WHERE(&by[t->tid & TID_MAX]->pos));
+        else
+            by[t->tid & TID_MAX] = t;
+    }
+    free(by);
+}
+
 /* A target must not be bound to what is not there: it would be out of reach by a slip. */
 static void
-check_binds(struct builder *b, const struct conf_target *t)
+check_binds(const struct conf *c, const struct conf_target *t, struct conf_report *r)
 {
-    const struct conf *c = b->c;
     for (unsigned i = 0; i < t->nbinds; i++) {
         const struct conf_bind *bind = &t->binds[i];
         bool found = c->nportals == 0 && !*bind->name && bind->group == 1;
@@ -649,11 +658,11 @@ check_binds(struct builder *b, const struct conf_target *t)
         if (found)
             continue;
         if (*bind->name)
-            conf_report_add(b->r, true, &bind->pos,
+            conf_report_add(r, true, &bind->pos,
                             "there is no portal %s; portals are declared outside of the targets",
                             bind->name);
         else
-            conf_report_add(b->r, true, &bind->pos, "no portal is in group %u", bind->group);
+            conf_report_add(r, true, &bind->pos, "no portal is in group %u", bind->group);
     }
 }
 
@@ -667,6 +676,18 @@ check_access(struct builder *b)
             b->r, true, &targets->pos,
             "targets-allow wants initiators-allow or initiators-deny beside it; where one "
             "target is shown says its local-address");
+}
+
+void
+conf_check_across(const struct conf *c, struct conf_report *r)
+{
+    check_tids(c, r);
+    for (unsigned i = 0; i < c->ntargets; i++)
+        conf_accounts_check(r, &c->targets[i].accounts, &c->accounts);
+    conf_accounts_check(r, &c->discovery, &c->discovery);
+    for (unsigned i = 0; i < c->ntargets; i++)
+        check_binds(c, &c->targets[i], r);
+    compare_luns(c, r);
 }
 
 struct conf *
@@ -689,14 +710,9 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
         build_global(&b, raw->top, n);
     check_access(&b);
     check_isns(&b, raw->top);
-    number_targets(&b);
-    for (unsigned i = 0; i < b.c->ntargets; i++)
-        conf_accounts_check(r, &b.c->targets[i].accounts, &b.c->accounts);
-    conf_accounts_check(r, &b.c->discovery, &b.c->discovery);
-    for (unsigned i = 0; i < b.c->ntargets; i++)
-        check_binds(&b, &b.c->targets[i]);
+    number_targets(b.c);
     for (unsigned i = 0; i < b.c->ntargets; i++)
         fill_ids(&b, &b.c->targets[i]);
-    compare_luns(b.c, r);
+    conf_check_across(b.c, r);
     return b.c;
 }

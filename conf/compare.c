@@ -28,7 +28,10 @@ struct entry {
 const char *
 compare_where(const struct conf_pos *pos, char *buf, size_t size)
 {
-    snprintf(buf, size, "%s:%u:%u", pos->file, pos->line, pos->col);
+    if (pos->line)
+        snprintf(buf, size, "%s:%u:%u", pos->file, pos->line, pos->col);
+    else
+        snprintf(buf, size, "%s", pos->file);
     return buf;
 }
 

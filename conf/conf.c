@@ -130,6 +130,7 @@ conf_free(struct conf *c)
         access_fini(&c->access[i]);
     free(c->isns_servers);
     raw_free(c->raw);
+    conf_kept_free(c);
     free(c);
 }
 

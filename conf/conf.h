@@ -98,6 +98,7 @@ struct conf_target {
     char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
     const char *given;            /* the name as the file has it; the conf's */
     unsigned tid;                 /* > 0, unique */
+    bool tid_auto;                /* nobody chose it */
     const char *alias;            /* or NULL */
     bool offline, hidden;
     unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
@@ -177,7 +178,8 @@ struct conf {
     unsigned nportals;           /* 0: every address, port 3260 */
     struct conf_target *targets; /* in the order of the files */
     unsigned ntargets;
-    struct conf_raw *raw; /* private */
+    struct conf_raw *raw;   /* private; so is kept */
+    struct conf_kept *kept; /* of conf_keep */
 };
 
 /* What this room cannot judge itself; any of them may be NULL (then: all is well). */
@@ -271,6 +273,30 @@ unsigned conf_lun_diff(const struct conf_lun *a, const struct conf_lun *b, conf_
                        void *arg);
 /* The same settings and targets, whatever the targets' order. */
 bool conf_same(const struct conf *a, const struct conf *b);
+
+/* --- configurations in memory ---------------------------------------------------------------- */
+
+/* A copy of text that lives as long as c: what the borrowed strings of a conf point to. */
+const char *conf_keep(struct conf *c, const char *text);
+/* A deep copy of t behind the last target of c. */
+struct conf_target *conf_add_target(struct conf *c, const struct conf_target *t);
+/* All but the targets of `from` in place of what c has. */
+void conf_copy_globals(struct conf *c, const struct conf *from);
+void conf_accounts_clear(struct conf_accounts *list); /* empty, and may be filled again */
+struct conf_target *conf_target_find(const struct conf *c, const char *name);
+
+/* Parts of a configuration: targets by name (or all of them), and what stands outside of them. */
+struct conf_parts {
+    bool all, globals;
+    const char *const *names;
+    unsigned n;
+};
+/* A new one: `what` as `over` has it (targets that it does not have are gone), the rest as in `base`.
+ * Targets without a controller_tid of their own keep that of `base`. Copies deeply. */
+struct conf *conf_merge(const struct conf *base, const struct conf *over,
+                        const struct conf_parts *what);
+/* What must hold over all targets, as conf_read looks at it. Blocking: paths are resolved. */
+void conf_check_across(const struct conf *c, struct conf_report *r);
 
 /* --- LUN settings on their own, as the admin socket changes them ----------------------------- */
 

@@ -10,6 +10,8 @@
 #include "conf/conf.h"
 #include "conf/source.h"
 
+#define TID_MAX 65535u /* controller_tid */
+
 struct conf_file {
     struct conf_file *next;   /* all files read, for freeing */
     struct conf_file *parent; /* who included it */
@@ -158,6 +160,9 @@ void access_read(const struct account_ctx *ctx, struct conf_access *a, enum conf
                  const struct raw_node *n);
 bool access_same(const struct conf_access *a, const struct conf_access *b);
 void access_fini(struct conf_access *a);
+
+/* copy.c */
+void conf_kept_free(struct conf *c);
 
 /* compare.c */
 /* What must not be twice over all targets: stores with unlike settings, identities. */
