@@ -221,22 +221,32 @@ is_capacity_changed(const struct lun_conf *a, const struct lun_conf *b)
 }
 
 int
+lun_check(const struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize)
+{
+    struct lun_conf c = *conf;
+    struct mode_table pages;
+
+    fill_defaults(&c);
+    const char *fault = conf_fault(&c);
+    if (fault == NULL && c.block_size != lun->block_size)
+        fault = "the block size of a unit cannot change while it lives";
+    if (fault == NULL)
+        return mode_table_make(&pages, c.mode_pages, err, errsize) < 0 ? -1 : 0;
+    snprintf(err, errsize, "%s", fault);
+    return -1;
+}
+
+int
 lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize)
 {
     struct lun_conf c = *conf;
     struct mode_table pages;
-    const char *fault;
 
-    fill_defaults(&c);
-    fault = conf_fault(&c);
-    if (fault == NULL && c.block_size != lun->block_size)
-        fault = "the block size of a unit cannot change while it lives";
-    if (fault != NULL) {
-        snprintf(err, errsize, "%s", fault);
+    if (lun_check(lun, conf, err, errsize) < 0)
         return -1;
-    }
     if (mode_table_make(&pages, c.mode_pages, err, errsize) < 0)
         return -1;
+    fill_defaults(&c);
     c.mode_pages = NULL;
 
     pthread_mutex_lock(&lun->lock);

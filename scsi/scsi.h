@@ -98,6 +98,8 @@ const struct lun_conf *lun_conf(const struct lun *lun);
 
 /* Live changes, main thread; atomic for the workers. Each sets the unit attentions it owes. */
 int lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
+/* Would it? */
+int lun_check(const struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
 void lun_set_online(struct lun *lun, bool online);
 /* `lun`, which nobody has seen yet, takes the place of `old` in LUN maps (the medium was
  * exchanged): a nexus that had `old` gets the unit attentions of what differs instead of those of

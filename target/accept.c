@@ -183,6 +183,13 @@ listener_new(int fd, const struct portal_id *id, const struct sockaddr_storage *
 }
 
 void
+listener_set_group(struct listener *l, uint16_t tpgt)
+{
+    worker_assert_owner(ac.main);
+    l->id.tpgt = tpgt;
+}
+
+void
 listener_free(struct listener *l)
 {
     worker_assert_owner(ac.main);

@@ -14,6 +14,18 @@
 #include "base/pool.h"
 #include "target/target.h"
 
+static char **
+copy_texts(const char *const *texts)
+{
+    size_t n = 0;
+    while (texts[n] != NULL)
+        n++;
+    char **v = xcalloc(n + 1, sizeof *v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = xstrdup(texts[i]);
+    return v;
+}
+
 struct account *
 account_new(const char *user, struct secret *secret, const char *const *names, char *err,
             size_t errsize)
@@ -34,6 +46,8 @@ account_new(const char *user, struct secret *secret, const char *const *names, c
     a->user = xstrdup(user);
     a->secret = secret_get(secret);
     a->names = acl;
+    if (acl != NULL)
+        a->name_texts = copy_texts(names);
     return a;
 }
 
@@ -52,6 +66,9 @@ account_put(struct account *a)
     free(a->user);
     secret_put(a->secret);
     acl_put(a->names);
+    for (char **p = a->name_texts; p != NULL && *p != NULL; p++)
+        free(*p);
+    free(a->name_texts);
     free(a);
 }
 

@@ -23,6 +23,7 @@ struct account {
     char *user; /* CHAP_N, byte for byte */
     struct secret *secret;
     struct acl *names; /* initiator names that may use it; NULL: all */
+    char **name_texts; /* the same as they were given, NULL behind the last; or NULL */
 };
 
 /* Takes a reference of secret. names: NULL-terminated patterns (see acl_new) or NULL. NULL and err

@@ -25,6 +25,7 @@
 
 #define CLIENTS_MAX 64
 #define IDLE_MS     30000
+#define IN_FIRST    4096u
 #define REQUEST_MS  30000
 
 struct client {
@@ -33,10 +34,10 @@ struct client {
     struct ev_io rd, wr;
     struct worker_timer idle;
     int fd;
-    bool gone; /* closed; freed when its request is answered */
-    bool eof;  /* sends no more; closed when it is answered */
-    char *in;
-    size_t in_len;
+    bool gone;                      /* closed; freed when its request is answered */
+    bool eof;                       /* sends no more; closed when it is answered */
+    char *in;                       /* grows with what comes */
+    size_t in_len, in_size, looked; /* bytes that have no line's end */
     char *out;
     size_t out_len, out_pos;
 };
@@ -47,7 +48,10 @@ static struct {
     struct ev_io accept;
     struct list clients, queue;
     unsigned nclients;
-    struct client *active; /* whose request is under way; NULL: none */
+    size_t held;           /* bytes of all clients' in */
+    bool busy;             /* a request is under way */
+    bool reload;           /* one of our own waits */
+    struct client *active; /* whose request is under way; NULL: nobody's, or our own */
     struct admin_req *req;
     struct worker_timer deadline;
     struct deferred next;
@@ -71,6 +75,7 @@ client_free(struct client *c)
 {
     secret_wipe(c->in, c->in_len);
     free(c->in);
+    admin.held -= c->in_size;
     free(c->out);
     free(c);
 }
@@ -107,9 +112,12 @@ on_idle(struct worker_timer *t)
 
 /* True when a whole line is there. */
 static bool
-has_line(const struct client *c)
+has_line(struct client *c)
 {
-    return memchr(c->in, '\n', c->in_len) != NULL;
+    if (c->looked < c->in_len && memchr(c->in + c->looked, '\n', c->in_len - c->looked))
+        return true;
+    c->looked = c->in_len;
+    return false;
 }
 
 /* Waits for its turn when there is a line; else reads on. */
@@ -176,6 +184,45 @@ client_answer(struct client *c, char *text)
     client_send(c);
 }
 
+/* Twice the room, as far as the bounds go. */
+static bool
+grow(struct client *c)
+{
+    size_t size = c->in_size ? 2 * c->in_size : IN_FIRST;
+
+    if (size > ADMIN_LINE_MAX) {
+        /* no line end within the bound: nothing after it can be understood */
+        log_event(LL_WARN, LA_ADMIN, "line-too-long max=%u", ADMIN_LINE_MAX);
+        return false;
+    }
+    if (admin.held - c->in_size + size > ADMIN_HELD_MAX) {
+        log_event(LL_WARN, LA_ADMIN, "clients-too-large max=%u", ADMIN_HELD_MAX);
+        return false;
+    }
+    char *p = xmalloc(size); /* realloc would leave secrets behind */
+    if (c->in_len)
+        memcpy(p, c->in, c->in_len);
+    if (c->in)
+        secret_wipe(c->in, c->in_len);
+    free(c->in);
+    c->in = p;
+    admin.held += size - c->in_size;
+    c->in_size = size;
+    return true;
+}
+
+/* What was large and is read goes back. */
+static void
+shrink(struct client *c)
+{
+    if (c->in_len || c->in_size <= IN_FIRST)
+        return;
+    free(c->in);
+    c->in = NULL;
+    admin.held -= c->in_size;
+    c->in_size = 0;
+}
+
 static void
 on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
 {
@@ -183,13 +230,11 @@ on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
     (void)loop;
     (void)revents;
 
-    if (c->in_len == ADMIN_LINE_MAX) {
-        /* no line end within the bound: nothing after it can be understood */
-        log_event(LL_WARN, LA_ADMIN, "line-too-long");
+    if (c->in_len == c->in_size && !grow(c)) {
         client_close(c);
         return;
     }
-    ssize_t n = recv(c->fd, c->in + c->in_len, ADMIN_LINE_MAX - c->in_len, 0);
+    ssize_t n = recv(c->fd, c->in + c->in_len, c->in_size - c->in_len, 0);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return;
     if (n < 0) {
@@ -208,6 +253,17 @@ on_readable(struct ev_loop *loop, struct ev_io *ev, int revents)
 /* --- the queue: one request at a time -------------------------------------------------------- */
 
 static void
+request_over(void)
+{
+    worker_timer_stop(&admin.deadline);
+    admin.busy = false;
+    admin.active = NULL;
+    opener_vouch(-1);
+    admin.req = NULL;
+    worker_defer(admin.w, &admin.next);
+}
+
+static void
 on_answer(struct admin_req *r, json_t *reply, void *arg)
 {
     struct client *c = arg;
@@ -215,11 +271,7 @@ on_answer(struct admin_req *r, json_t *reply, void *arg)
 
     (void)r;
     json_decref(reply);
-    worker_timer_stop(&admin.deadline);
-    admin.active = NULL;
-    opener_vouch(-1);
-    admin.req = NULL;
-    worker_defer(admin.w, &admin.next);
+    request_over();
     if (c->gone) {
         free(text);
         client_free(c);
@@ -238,11 +290,67 @@ on_deadline(struct worker_timer *t)
         admin_req_timeout(admin.req);
 }
 
+/* Nobody reads the answer but who reads the log. */
+static void
+on_reloaded(struct admin_req *r, json_t *reply, void *arg)
+{
+    const json_t *data = json_object_get(reply, "data");
+    json_t *m;
+    size_t i;
+
+    (void)r;
+    (void)arg;
+    json_array_foreach(json_object_get(data, "messages"), i, m)
+    {
+        const char *file = json_string_value(json_object_get(m, "file"));
+        const char *text = json_string_value(json_object_get(m, "text"));
+        log_event(json_is_true(json_object_get(m, "error")) ? LL_ERROR : LL_WARN, LA_CONF,
+                  "configuration at=%s:%d:%d why=\"%s\"", LOG_ESC(file),
+                  (int)json_integer_value(json_object_get(m, "line")),
+                  (int)json_integer_value(json_object_get(m, "col")), LOG_TEXT(text));
+    }
+    if (json_is_true(json_object_get(reply, "ok"))) {
+        log_event(LL_NOTICE, LA_CONF, "reloaded changes=%zu",
+                  json_array_size(json_object_get(data, "changes")));
+    } else {
+        const json_t *e = json_object_get(reply, "error");
+        log_event(LL_ERROR, LA_CONF, "reload-failed why=\"%s\" then=\"nothing was changed\"",
+                  LOG_TEXT(json_string_value(json_object_get(e, "message"))));
+    }
+    json_decref(reply);
+    request_over();
+}
+
+static void
+run_reload(void)
+{
+    static const char line[] = "{\"v\":1,\"mode\":\"config\",\"op\":\"reload\"}";
+
+    admin.reload = false;
+    admin.busy = true;
+    worker_timer_start_ms(&admin.deadline, REQUEST_MS);
+    admin_req_run(line, sizeof line - 1, &admin.req, on_reloaded, NULL);
+}
+
+void
+admin_reload(void)
+{
+    admin.reload = true;
+    if (admin.fd >= 0) /* else when the socket is there */
+        worker_defer(admin.w, &admin.next);
+}
+
 static void
 on_next(struct deferred *d)
 {
     (void)d;
-    if (admin.active || list_is_empty(&admin.queue))
+    if (admin.busy)
+        return;
+    if (admin.reload) {
+        run_reload();
+        return;
+    }
+    if (list_is_empty(&admin.queue))
         return;
     struct client *c = container_of(list_pop(&admin.queue), struct client, waiting);
     char *nl = memchr(c->in, '\n', c->in_len);
@@ -254,8 +362,11 @@ on_next(struct deferred *d)
     c->in_len -= n + 1;
     memmove(c->in, nl + 1, c->in_len);
     secret_wipe(c->in + c->in_len, n + 1);
+    c->looked = 0;
+    shrink(c);
     admin.active = c;
     opener_vouch(c->fd);
+    admin.busy = true;
     worker_timer_start_ms(&admin.deadline, REQUEST_MS);
     admin_req_run(line, n, &admin.req, on_answer, c);
     secret_wipe(line, n);
@@ -278,7 +389,6 @@ on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
     }
     struct client *c = xcalloc(1, sizeof *c);
     c->fd = fd;
-    c->in = xmalloc(ADMIN_LINE_MAX);
     list_init(&c->waiting);
     list_add_tail(&admin.clients, &c->link);
     admin.nclients++;
@@ -313,6 +423,8 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
     deferred_init(&admin.next, on_next);
     ev_io_init(&admin.accept, on_accept, fd, EV_READ);
     ev_io_start(worker_loop(main_worker), &admin.accept);
+    if (admin.reload)
+        worker_defer(admin.w, &admin.next);
     return 0;
 }
 

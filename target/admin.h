@@ -14,6 +14,8 @@ struct worker;
  * with a message. */
 int admin_start(struct worker *main_worker, const char *path, void (*stop)(void), char *err,
                 size_t errsize);
+/* SIGHUP: the configuration is read again, in its turn among the requests; the result is logged. */
+void admin_reload(void);
 /* Nothing more is taken; the socket's name goes. */
 void admin_end(void);
 

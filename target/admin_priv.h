@@ -15,7 +15,10 @@
 #include "target/model.h"
 
 #define ADMIN_VERSION  1
-#define ADMIN_LINE_MAX (64u * 1024)
+#define ADMIN_LINE_MAX (16u << 20)
+#define ADMIN_HELD_MAX (64u << 20)  /* bytes that all clients together have sent and wait for */
+#define ADMIN_SMALL    (64u << 10)  /* longer lines are looked at before they are read as JSON */
+#define ADMIN_VALUES   (256u << 10) /* values that a longer line may have */
 
 enum admin_code { /* code, and the words tgtadm's callers look for */
                   AE_INVALID,
@@ -32,6 +35,8 @@ enum admin_code { /* code, and the words tgtadm's callers look for */
                   AE_NO_ACCOUNT,
                   AE_OUTGOING_EXISTS,
                   AE_TARGET_ACTIVE,
+                  AE_CONFIG,
+                  AE_NOT_SAVED,
                   AE_LUN_ACTIVE,
                   AE_DRIVER_ACTIVE,
                   AE_REMOVAL_PREVENTED,
@@ -53,6 +58,12 @@ struct admin_req {
     struct model_target *target;
     unsigned tid, lun;
     void *data;
+    /* what it changes, for who wants it saved */
+    bool keep;       /* "persist", or autosave is on */
+    bool reloads;    /* the service manager waits for the end */
+    json_t *touched; /* names of targets; NULL: none */
+    bool touched_globals;
+    json_t *reply; /* waits for the saving */
 };
 
 /* admin_req.c: parses and runs one line.  *slot is the request from before the verb runs;
@@ -68,6 +79,13 @@ void admin_ok(struct admin_req *r, json_t *data);
 /* fmt: more about it, after the code's own words; NULL: nothing. */
 void admin_fail(struct admin_req *r, enum admin_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same with data beside the error; steals it. */
+void admin_fail_data(struct admin_req *r, enum admin_code code, json_t *data, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The request changes this target, or what stands outside of targets: saved when it is over and
+ * has gone well, if that is wanted. */
+void admin_touch(struct admin_req *r, const char *target);
+void admin_touch_globals(struct admin_req *r);
 static inline bool
 admin_is_late(const struct admin_req *r)
 {
@@ -121,6 +139,9 @@ void admin_system_delete(struct admin_req *r);
 void admin_lld_show(struct admin_req *r);
 void admin_config_export(struct admin_req *r);
 void admin_config_import(struct admin_req *r);
+void admin_config_dump(struct admin_req *r);
+void admin_config_apply(struct admin_req *r);
+void admin_config_reload(struct admin_req *r);
 void admin_account_new(struct admin_req *r);
 void admin_account_delete(struct admin_req *r);
 void admin_account_show(struct admin_req *r);

@@ -29,6 +29,8 @@ static const struct {
     [AE_NO_ACCOUNT] = {"no-account", "can't find the account"},
     [AE_OUTGOING_EXISTS] = {"outgoing-exists", "this target already has an outgoing account"},
     [AE_TARGET_ACTIVE] = {"target-active", "this target is still active"},
+    [AE_CONFIG] = {"config", "the configuration has errors"},
+    [AE_NOT_SAVED] = {"not-saved", "the change is in force, but could not be saved"},
     [AE_LUN_ACTIVE] = {"lun-active", "this logical unit is still active"},
     [AE_DRIVER_ACTIVE] = {"driver-active", "this driver is busy"},
     [AE_REMOVAL_PREVENTED] = {"removal-prevented", "this device has Prevent Removal set"},
@@ -37,31 +39,58 @@ static const struct {
     [AE_TIMEOUT] = {"timeout", "no answer in time; the request may still take effect"},
 };
 
+/* What a verb changes, as far as a configuration knows it. */
+enum touches { T_NONE, T_ARGS /* the target that "tid" names, else globals */, T_ITSELF };
+
+/* clang-format off */
 static const struct verb {
     const char *mode, *op;
     void (*run)(struct admin_req *r);
+    enum touches touches;
 } verbs[] = {
-    {"system", "show", admin_system_show},       {"system", "update", admin_system_update},
-    {"system", "delete", admin_system_delete},   {"system", "stat", admin_sess_stat},
-    {"target", "new", admin_target_new},         {"target", "delete", admin_target_delete},
-    {"target", "show", admin_target_show},       {"target", "update", admin_target_update},
-    {"target", "bind", admin_target_bind},       {"target", "unbind", admin_target_unbind},
-    {"target", "stat", admin_sess_stat},         {"logicalunit", "new", admin_lun_new},
-    {"logicalunit", "delete", admin_lun_delete}, {"logicalunit", "update", admin_lun_update},
-    {"portal", "show", admin_portal_show},       {"portal", "new", admin_portal_new},
-    {"portal", "delete", admin_portal_delete},   {"session", "show", admin_sess_show},
-    {"session", "delete", admin_sess_delete},    {"session", "stat", admin_sess_stat},
-    {"connection", "show", admin_sess_show},     {"connection", "delete", admin_conn_delete},
-    {"connection", "stat", admin_sess_stat},     {"lld", "show", admin_lld_show},
-    {"account", "new", admin_account_new},       {"account", "delete", admin_account_delete},
-    {"account", "bind", admin_account_bind},     {"account", "unbind", admin_account_unbind},
-    {"account", "show", admin_account_show},     {"system", "drain", admin_system_drain},
-    {"system", "undrain", admin_system_undrain}, {"target", "drain", admin_target_drain},
-    {"target", "undrain", admin_target_undrain}, {"session", "renegotiate", admin_sess_renegotiate},
-    {"logicalunit", "stat", admin_lun_stat},     {"lld", "start", admin_lld_start},
-    {"lld", "stop", admin_lld_stop},
-    {"config", "export", admin_config_export},   {"config", "import", admin_config_import},
+    {"system", "show", admin_system_show, T_NONE},
+    {"system", "update", admin_system_update, T_ARGS},
+    {"system", "delete", admin_system_delete, T_NONE},
+    {"system", "stat", admin_sess_stat, T_NONE},
+    {"system", "drain", admin_system_drain, T_NONE},
+    {"system", "undrain", admin_system_undrain, T_NONE},
+    {"target", "new", admin_target_new, T_ITSELF},
+    {"target", "delete", admin_target_delete, T_ARGS},
+    {"target", "show", admin_target_show, T_NONE},
+    {"target", "update", admin_target_update, T_ARGS},
+    {"target", "bind", admin_target_bind, T_ARGS},
+    {"target", "unbind", admin_target_unbind, T_ARGS},
+    {"target", "drain", admin_target_drain, T_NONE},
+    {"target", "undrain", admin_target_undrain, T_NONE},
+    {"target", "stat", admin_sess_stat, T_NONE},
+    {"logicalunit", "new", admin_lun_new, T_ARGS},
+    {"logicalunit", "delete", admin_lun_delete, T_ARGS},
+    {"logicalunit", "update", admin_lun_update, T_ARGS},
+    {"portal", "show", admin_portal_show, T_NONE},
+    {"portal", "new", admin_portal_new, T_ARGS},
+    {"portal", "delete", admin_portal_delete, T_ARGS},
+    {"session", "show", admin_sess_show, T_NONE},
+    {"session", "delete", admin_sess_delete, T_NONE},
+    {"session", "stat", admin_sess_stat, T_NONE},
+    {"session", "renegotiate", admin_sess_renegotiate, T_NONE},
+    {"connection", "show", admin_sess_show, T_NONE},
+    {"connection", "delete", admin_conn_delete, T_NONE},
+    {"connection", "stat", admin_sess_stat, T_NONE},
+    {"logicalunit", "stat", admin_lun_stat, T_NONE},
+    {"lld", "show", admin_lld_show, T_NONE},
+    {"lld", "start", admin_lld_start, T_NONE},
+    {"lld", "stop", admin_lld_stop, T_NONE},
+    {"account", "new", admin_account_new, T_NONE},
+    {"account", "delete", admin_account_delete, T_ITSELF},
+    {"account", "bind", admin_account_bind, T_ARGS},
+    {"account", "unbind", admin_account_unbind, T_ARGS},
+    {"account", "show", admin_account_show, T_NONE},
+    {"config", "apply", admin_config_apply, T_ITSELF},
+    {"config", "reload", admin_config_reload, T_NONE},
+    {"config", "export", admin_config_export, T_NONE},
+    {"config", "import", admin_config_import, T_NONE},
 };
+/* clang-format on */
 
 /* --- answers --------------------------------------------------------------------------------- */
 
@@ -71,6 +100,7 @@ req_put(struct admin_req *r)
     if (--r->refs)
         return;
     json_decref(r->args);
+    json_decref(r->touched);
     free(r);
 }
 
@@ -128,6 +158,37 @@ admin_fail(struct admin_req *r, enum admin_code code, const char *fmt, ...)
         va_end(ap);
     }
     finish(r, fault(code, more));
+}
+
+void
+admin_fail_data(struct admin_req *r, enum admin_code code, json_t *data, const char *fmt, ...)
+{
+    char more[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(more, sizeof more, fmt, ap);
+    va_end(ap);
+    json_t *reply = fault(code, more);
+    json_object_set_new(reply, "data", data);
+    finish(r, reply);
+}
+
+void
+admin_touch(struct admin_req *r, const char *target)
+{
+    if (!r->touched)
+        r->touched = json_array();
+    size_t n = json_array_size(r->touched);
+    if (n && strcmp(json_string_value(json_array_get(r->touched, n - 1)), target) == 0)
+        return;
+    json_array_append_new(r->touched, json_string(target));
+}
+
+void
+admin_touch_globals(struct admin_req *r)
+{
+    r->touched_globals = true;
 }
 
 void
@@ -220,6 +281,22 @@ admin_publish(struct admin_req *r)
     admin_publish_with(r, NULL);
 }
 
+static void
+note_touched(struct admin_req *r, enum touches touches)
+{
+    const json_t *tid = json_object_get(r->args, "tid");
+    const struct model_target *t;
+
+    if (touches != T_ARGS)
+        return;
+    if (!tid)
+        admin_touch_globals(r);
+    else if (json_is_integer(tid) && json_integer_value(tid) > 0 &&
+             json_integer_value(tid) <= 65535 &&
+             (t = model_target_find((unsigned)json_integer_value(tid))))
+        admin_touch(r, t->name);
+}
+
 /* --- running --------------------------------------------------------------------------------- */
 
 static const struct verb *
@@ -236,13 +313,33 @@ find_verb(const char *mode, const char *op, bool *mode_known)
     return NULL;
 }
 
+/* A small line of many empty arrays would become a hundred times its size: long lines are counted
+ * before they are read. */
+static bool
+is_too_much(const char *line, size_t len)
+{
+    bool in_text = false;
+    unsigned n = 0;
+
+    for (size_t i = 0; len > ADMIN_SMALL && i < len && n <= ADMIN_VALUES; i++) {
+        if (in_text && line[i] == '\\')
+            i++;
+        else if (line[i] == '"')
+            in_text = !in_text;
+        else if (!in_text)
+            n += line[i] == ',' || line[i] == ':' || line[i] == '[' || line[i] == '{';
+    }
+    return n > ADMIN_VALUES;
+}
+
 void
 admin_req_run(const char *line, size_t len, struct admin_req **slot,
               void (*answer)(struct admin_req *r, json_t *reply, void *arg), void *arg)
 {
     struct admin_req *r = xcalloc(1, sizeof *r);
     json_error_t je;
-    json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
+    bool too_much = is_too_much(line, len);
+    json_t *root = too_much ? NULL : json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
     json_int_t v = 0;
     const char *mode = NULL, *op = NULL;
     json_t *args = NULL;
@@ -254,7 +351,10 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
     *slot = r;
     if (!root || !json_is_object(root)) {
         r->args = json_object();
-        admin_fail(r, AE_INVALID, "not a JSON object: %s", root ? "another value" : je.text);
+        admin_fail(r, AE_INVALID, "not a JSON object: %s",
+                   too_much ? "more values than any request has"
+                   : root   ? "another value"
+                            : je.text);
         json_decref(root);
         req_put(r);
         return;
@@ -273,12 +373,14 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
     } else {
         const struct verb *verb = find_verb(mode, op, &mode_known);
         log_debug(LA_ADMIN, "request mode=%s op=%s", LOG_ESC(mode), LOG_ESC(op));
-        if (verb)
+        if (verb) {
+            note_touched(r, verb->touches);
             verb->run(r);
-        else if (mode_known)
+        } else if (mode_known) {
             admin_fail(r, AE_UNSUPPORTED, "operation %.40s in %s mode", op, mode);
-        else
+        } else {
             admin_fail(r, AE_INVALID, "unknown mode: %.40s", mode);
+        }
     }
     json_decref(root);
     req_put(r);

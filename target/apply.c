@@ -15,6 +15,7 @@
 #include "base/cstore.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "target/apply.h"
 #include "target/apply_access.h"
 #include "target/apply_store.h"
 #include "target/isns.h"
@@ -166,10 +167,9 @@ apply_checks(void)
 static int
 open_conf_portal(const struct conf_portal *cp, char *err, size_t errsize)
 {
-    struct portal_spec spec = {.at = cp->at, .tpgt = (uint16_t)cp->group};
+    const struct portal_spec spec = apply_portal_spec(cp);
     char why[384];
 
-    memcpy(spec.advertise, cp->advertise, sizeof spec.advertise);
     int rc = portal_open(&spec, true, why, sizeof why);
     if (rc < 0)
         snprintf(err, errsize, "%s:%u:%u: %s", cp->pos.file, cp->pos.line, cp->pos.col, why);
@@ -187,6 +187,7 @@ open_portals(const struct conf *c, char *err, size_t errsize)
         if (rc < 0)
             return rc;
     }
+    model.usual_portals = c->nportals == 0;
     if (c->nportals)
         return 0;
     hostport_parse("0.0.0.0", &any.at, err, errsize);
@@ -310,72 +311,12 @@ add_lun(struct model_target *t, const struct conf_lun *l)
     }
 }
 
-/* The settings were judged with the configuration. */
-static void
-add_auth(struct model_auth *where, const struct conf_accounts *list, unsigned algs, unsigned sha1_7)
-{
-    char err[256];
-
-    if (algs != CONF_UNSET)
-        where->algs = algs; /* conf/ numbers them as CHAP_ALG_* does */
-    if (sha1_7 != CONF_UNSET)
-        where->sha1_7 = sha1_7;
-    for (unsigned i = 0; i < list->n; i++) {
-        const struct conf_account *ca = &list->v[i];
-        const char **names = xcalloc(ca->nnames + 1, sizeof *names);
-        for (unsigned k = 0; k < ca->nnames; k++)
-            names[k] = ca->names[k];
-        struct model_account *ma = model_account_get(ca->user, ca->secret, names, err, sizeof err);
-        free(names);
-        if (!ma)
-            log_abort("checked configuration does not hold: %s", err);
-        model_bind_add(where, ma, ca->outgoing);
-    }
-}
-
 static void
 add_target(const struct conf_target *ct)
 {
     struct model_target *t = model_target_new(ct->tid, ct->name);
-    char err[512];
 
-    if (ct->alias)
-        snprintf(t->alias, sizeof t->alias, "%s", ct->alias);
-    t->offline = ct->offline;
-    t->hidden = ct->hidden;
-    t->nop_interval_s = ct->nop_interval_s;
-    t->nop_count = ct->nop_count;
-    if (ct->max_cmds != CONF_UNSET)
-        t->max_cmds = ct->max_cmds;
-    for (unsigned i = 0; i < ct->nkeys; i++) {
-        if (keys_set(&t->keys, ct->keys[i].name, ct->keys[i].value, err, sizeof err) > 0)
-            log_event(LL_WARN, LA_CONF, "key-limited target=%s asked=%s why=\"%s\"",
-                      LOG_ESC(t->name), LOG_ESC(ct->keys[i].value), err);
-    }
-    add_auth(&t->auth, &ct->accounts, ct->chap_algs, ct->chap_sha1_7);
-    for (unsigned i = 0; i < ct->nredirects; i++) {
-        const struct conf_kv *kv = &ct->redirects[i];
-        int rc;
-        struct redirect *r = redirect_with(t->redirect, kv->name, kv->value, &rc, err, sizeof err);
-        if (!r)
-            log_abort("checked configuration does not hold: %s", err);
-        redirect_put(t->redirect);
-        t->redirect = r;
-    }
-    for (unsigned i = 0; i < ct->naddrs; i++)
-        model_rule_add(t, ct->addrs[i].value, RULE_ADDRESS);
-    for (unsigned i = 0; i < ct->nnames; i++)
-        model_rule_add(t, ct->names[i].value, RULE_NAME);
-    for (unsigned i = 0; i < ct->nlocals; i++)
-        model_rule_add(t, ct->locals[i].value, RULE_LOCAL);
-    if (!ct->naddrs && !ct->nnames && !model.files)
-        log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
-                  LOG_ESC(t->name));
-    for (unsigned i = 0; i < ct->nbinds; i++) {
-        struct portal_id id = {.tpgt = (uint16_t)ct->binds[i].group};
-        memcpy(id.name, ct->binds[i].name, sizeof id.name);
-        model_via_add(t, &id);
-    }
+    apply_target_set(t, ct);
     for (unsigned i = 0; i < ct->nluns; i++)
         add_lun(t, &ct->luns[i]);
 }
@@ -384,12 +325,10 @@ void
 apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void *arg)
 {
     static struct starting st; /* there is one start */
-    static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL, DF_AUTHENTICATED};
 
-    apply_access(c);
-    add_auth(&model.auth, &c->accounts, c->chap_algs, c->chap_sha1_7);
-    add_auth(&model.discovery, &c->discovery, CONF_UNSET, CONF_UNSET);
-    model.filter = filters[c->discovery_filter];
+    apply_globals_set(c);
+    model.started = conf_new();
+    conf_copy_globals(model.started, c);
     for (unsigned i = 0; i < c->ntargets; i++)
         add_target(&c->targets[i]);
     st = (struct starting){.conf = c, .done = done, .arg = arg, .pending = 1};

@@ -238,7 +238,7 @@ apply_store_new(const struct conf_lun *l, const char *alone_id)
     worker_timer_init(&s->gone_late, model.main, on_gone_late);
     list_each(it, model_stores_at(l->path)) {
         struct store *o = container_of(it, struct store, path_link);
-        if (l->path[0] && !o->is_leaving && strcmp(o->conf->path, l->path) == 0)
+        if (l->path[0] && !o->is_leaving && !o->is_gone && strcmp(o->conf->path, l->path) == 0)
             s->is_twin = o->is_twin = true;
     }
     list_init(&s->ident_link);

@@ -115,10 +115,10 @@ delay_of(uint32_t fails)
 {
     if (fails <= FREE)
         return 0;
-    unsigned ms = FIRST_MS;
-    for (uint32_t i = FREE + 1; i < fails && ms < tgt_opts.login_delay_ms; i++)
+    unsigned ms = FIRST_MS, most = tgt_opts.login_delay_ms;
+    for (uint32_t i = FREE + 1; i < fails && ms < most; i++)
         ms *= 2;
-    return ms < tgt_opts.login_delay_ms ? ms : tgt_opts.login_delay_ms;
+    return ms < most ? ms : most;
 }
 
 unsigned

@@ -29,6 +29,7 @@
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "target/admin.h"
+#include "target/apply.h"
 #include "target/isns.h"
 #include "target/main_args.h"
 #include "target/model.h"
@@ -76,13 +77,6 @@ main_fail(const char *fmt, ...)
 /* --- configuration --------------------------------------------------------------------------- */
 
 static void
-set_unless_unset(unsigned *opt, unsigned value)
-{
-    if (value != CONF_UNSET)
-        *opt = value;
-}
-
-static void
 read_conf(void)
 {
     struct conf_report *r = &d.report;
@@ -118,26 +112,9 @@ read_conf(void)
     const struct conf *c = d.conf;
     if (!d.o.state_dir)
         d.o.state_dir = main_absolute(c->state_dir ? c->state_dir : STATEDIR);
-    if (c->login_timeout_s != CONF_UNSET)
-        tgt_opts.login_timeout_s = c->login_timeout_s;
-    set_unless_unset(&tgt_opts.max_half_open, c->max_half_open);
-    set_unless_unset(&tgt_opts.max_half_open_per_addr, c->max_half_open_per_addr);
-    set_unless_unset(&tgt_opts.keepalive_idle_s, c->keepalive_idle_s);
-    set_unless_unset(&tgt_opts.keepalive_interval_s, c->keepalive_interval_s);
-    set_unless_unset(&tgt_opts.keepalive_count, c->keepalive_count);
-    set_unless_unset(&tgt_opts.user_timeout_s, c->user_timeout_s);
-    if (c->dscp != CONF_UNSET)
-        tgt_opts.dscp = (int)c->dscp;
-    if (c->max_sessions != CONF_UNSET)
-        tgt_opts.max_sessions = c->max_sessions;
-    if (c->redirect_timeout_s != CONF_UNSET)
-        tgt_opts.redirect_timeout_s = c->redirect_timeout_s;
-    if (c->shutdown_timeout_s != CONF_UNSET)
-        tgt_opts.shutdown_s = c->shutdown_timeout_s;
+    apply_options(c);
     set_unless_unset(&tgt_opts.nop_interval_s, d.o.nop_interval_s);
     set_unless_unset(&tgt_opts.nop_count, d.o.nop_count);
-    if (c->login_delay_ms != CONF_UNSET)
-        tgt_opts.login_delay_ms = c->login_delay_ms;
     tgt_opts.affine = d.o.affine >= 0 ? d.o.affine == 1 : c->affine == 1;
     if (!d.o.workers && c->workers != CONF_UNSET)
         d.o.workers = c->workers;
@@ -273,9 +250,8 @@ on_hup(struct ev_loop *loop, struct ev_signal *w, int revents)
     (void)loop;
     (void)w;
     (void)revents;
-    log_event(LL_ERROR, LA_DAEMON,
-              "reload-refused why=\"this version reads its configuration at the start only; use "
-              "evtgtadm for live changes, or restart\"");
+    log_event(LL_NOTICE, LA_DAEMON, "signal number=%d", SIGHUP);
+    admin_reload();
 }
 
 /* --- the start ------------------------------------------------------------------------------- */
@@ -320,21 +296,11 @@ on_worker_init(struct worker *w, void *arg)
 static void
 start_isns(void)
 {
-    const struct conf *c = d.conf;
     struct isns_settings s;
     char err[256];
-    size_t n = 0;
 
-    isns_settings_init(&s);
-    s.on = c->isns_on;
-    s.access = c->isns_access;
-    if (c->isns_port != CONF_UNSET)
-        s.port = (uint16_t)c->isns_port;
-    for (unsigned i = 0; i < c->nisns_servers && n < sizeof s.servers; i++)
-        n += (size_t)snprintf(s.servers + n, sizeof s.servers - n, "%s%s", n ? "," : "",
-                              c->isns_servers[i].value);
-    if (n >= sizeof s.servers || isns_settings_check(&s, err, sizeof err) < 0)
-        main_fail("iSNS: %s", n >= sizeof s.servers ? "too many servers" : err);
+    if (apply_isns(d.conf, &s, err, sizeof err) < 0)
+        main_fail("iSNS: %s", err);
     isns_start(d.main, &s, model.seed);
 }
 
@@ -448,6 +414,7 @@ main(int argc, char **argv)
     places_init(d.o.socket_path, d.o.pid_path, main_user());
     if (main_user())
         opener_guard();
+    apply_set_file(d.o.conf_path, CONF_SYNTAX_AUTO);
     int rc = opener_start();
     if (rc < 0)
         main_fail("cannot start the opener: %s", strerror(-rc));

@@ -15,8 +15,6 @@
 #include "target/model.h"
 #include "target/redirect.h"
 
-#define MAX_CMDS_DEFAULT 128
-
 struct model model;
 void (*model_published)(void);
 
@@ -94,29 +92,44 @@ model_tid_free(void)
     return tid;
 }
 
-struct model_target *
-model_target_new(unsigned tid, const char *name)
+static void
+link_target(struct model_target *t)
 {
-    struct model_target *t = xcalloc(1, sizeof *t);
     struct list *before = &model.targets;
-
-    worker_assert_owner(model.main);
-    t->tid = tid;
-    snprintf(t->name, sizeof t->name, "%s", name);
-    t->nop_interval_s = t->nop_count = 0xffffffffu;
-    t->max_cmds = MAX_CMDS_DEFAULT;
-    keys_defaults(&t->keys);
-    model_auth_init(&t->auth, false);
-    list_init(&t->rules);
-    list_init(&t->luns);
     list_each(it, &model.targets) {
-        if (container_of(it, struct model_target, link)->tid > tid) {
+        if (container_of(it, struct model_target, link)->tid > t->tid) {
             before = it;
             break;
         }
     }
     list_add_tail(before, &t->link); /* in front of `before` */
+}
+
+struct model_target *
+model_target_new(unsigned tid, const char *name)
+{
+    struct model_target *t = xcalloc(1, sizeof *t);
+
+    worker_assert_owner(model.main);
+    t->tid = tid;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->nop_interval_s = t->nop_count = 0xffffffffu;
+    t->max_cmds = MODEL_MAX_CMDS;
+    keys_defaults(&t->keys);
+    model_auth_init(&t->auth, false);
+    list_init(&t->rules);
+    list_init(&t->luns);
+    link_target(t);
     return t;
+}
+
+void
+model_target_renumber(struct model_target *t, unsigned tid)
+{
+    list_del(&t->link);
+    t->tid = tid;
+    link_target(t);
+    model_touch(t);
 }
 
 void

@@ -29,6 +29,7 @@ struct store {
     bool is_twin;           /* opened more than once with different settings */
     bool is_leaving;        /* another is being put in its place */
     bool is_gone;           /* removed: nobody may start anything with it */
+    unsigned mapped, leaving; /* model_lun entries; those that a planned change takes away */
     struct backend *be;     /* NULL until its type is known */
     struct lun *lun;        /* NULL until the first attempt to open has ended */
     bool identity_known;    /* the lun's identity is the store's own */
@@ -76,7 +77,8 @@ struct model_auth {
     uint32_t algs;   /* CHAP_ALG_*; MODEL_UNSET: as for targets that say nothing */
     uint32_t sha1_7; /* bool, likewise */
 };
-#define MODEL_UNSET 0xffffffffu
+#define MODEL_UNSET    0xffffffffu
+#define MODEL_MAX_CMDS 128u /* a target's window unless it says otherwise */
 
 struct model_target {
     struct list link; /* model.targets, by tid */
@@ -116,6 +118,9 @@ struct model {
     bool offline;        /* the whole daemon: every target answers as if it were offline */
     struct drain *drain; /* of the whole daemon, or NULL */
     enum discovery_filter filter;
+    struct conf *conf;       /* what stands outside of targets, as configured last; apply*.c */
+    struct conf *started;    /* the same when the daemon started */
+    bool usual_portals;      /* nobody named one */
     struct acl_files *files; /* IET's access files; NULL: none are in force */
     bool dd_only;            /* access by discovery domain; where it is not known: nobody */
 };
@@ -131,6 +136,8 @@ unsigned model_tid_free(void); /* lowest unused, from 1 */
 struct list *model_stores_at(const char *path);
 /* The same by what a store says it is (be_identity), linked by ident_link. */
 struct list *model_stores_like(const char *identity);
+/* Another number, and place in the list; nobody else has it. */
+void model_target_renumber(struct model_target *t, unsigned tid);
 /* Unlinks and frees; its stores lose a user (see apply_store_drop). */
 void model_target_free(struct model_target *t);
 /* What holds for targets that say nothing of it. */
@@ -200,6 +207,8 @@ void model_ifaces_stop(void);
 int apply_seed(void);
 /* A comma list of CHAP's digests as bits CHAP_ALG_*; 0 or -EINVAL. */
 int apply_chap_algs(const char *text, unsigned *out);
+/* The numbers outside of targets that tgt_opts holds, unset ones as they were at first. */
+void apply_options(const struct conf *c);
 /* Judges iSCSI values for conf_read. */
 const struct conf_checks *apply_checks(void);
 /* Warns of backing stores that could not be opened now, without opening them. Blocking. */

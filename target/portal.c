@@ -35,6 +35,7 @@ struct bound {
 struct portal {
     struct list link;
     struct portal_spec spec;
+    struct hostport asked; /* spec.at before a port 0 was resolved */
     struct list bounds;
 };
 
@@ -414,6 +415,7 @@ portal_open(const struct portal_spec *spec, bool may_come, char *err, size_t err
         return explain(EEXIST, spec->at.name, err, errsize);
     struct portal *p = xcalloc(1, sizeof *p);
     p->spec = *spec;
+    p->asked = spec->at;
     list_init(&p->bounds);
     list_add_tail(&pt.portals, &p->link);
     int rc =
@@ -493,4 +495,57 @@ portal_list(struct node_portal *out, unsigned max)
         n++;
     }
     return n;
+}
+
+unsigned
+portal_specs(struct portal_spec *out, unsigned max)
+{
+    unsigned n = 0;
+    if (pt.main == NULL)
+        return 0;
+    worker_assert_owner(pt.main);
+    list_each(it, &pt.portals) {
+        const struct portal *p = container_of(it, struct portal, link);
+        if (n < max) {
+            out[n] = p->spec;
+            out[n].at = p->asked;
+        }
+        n++;
+    }
+    return n;
+}
+
+static struct portal *
+find_asked(const char *name)
+{
+    list_each(it, &pt.portals) {
+        struct portal *p = container_of(it, struct portal, link);
+        if (strcmp(p->asked.name, name) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+int
+portal_change(const struct portal_spec *spec)
+{
+    struct portal *p = pt.main != NULL ? find_asked(spec->at.name) : NULL;
+    if (p == NULL)
+        return -ENOENT;
+    worker_assert_owner(pt.main);
+    p->spec.tpgt = spec->tpgt;
+    memcpy(p->spec.advertise, spec->advertise, sizeof p->spec.advertise);
+    list_each(it, &p->bounds) {
+        const struct bound *b = container_of(it, struct bound, link);
+        if (b->listener != NULL)
+            listener_set_group(b->listener, spec->tpgt);
+    }
+    return 0;
+}
+
+int
+portal_close_asked(const char *name)
+{
+    const struct portal *p = pt.main != NULL ? find_asked(name) : NULL;
+    return p == NULL ? -ENOENT : portal_close(p->spec.at.name);
 }

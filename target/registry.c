@@ -151,7 +151,8 @@ claim_new(const struct login_result *res, struct worker *here, struct registry_c
 {
     uint64_t h = res->node ? hash_key(res) : 0;
     struct registry_entry *old = res->node ? find_key(res, h) : NULL;
-    if (!old && count >= (tgt_opts.max_sessions < 65535 ? tgt_opts.max_sessions : 65535))
+    unsigned most = tgt_opts.max_sessions;
+    if (!old && count >= (most < 65535 ? most : 65535))
         return LS_NO_RESOURCES;
     if (old && count >= 65535)
         return LS_NO_RESOURCES;

@@ -53,22 +53,23 @@ struct account_set;
 /* --- daemon-wide options; written by main before the workers start, or published by broadcast - */
 
 struct tgt_opts {
-    unsigned login_timeout_s;        /* 15: from accept to full feature phase */
-    unsigned max_half_open;          /* 512 connections before login, all portals; see half.c */
-    unsigned max_half_open_per_addr; /* 0: half of them */
-    unsigned max_sessions;           /* 4096 */
-    unsigned login_bytes_max;        /* 64 KiB of text in one login */
-    unsigned nop_interval_s;         /* 10; 0: off. per node overridable */
-    unsigned nop_count;              /* 3 unanswered pings (as tgt) */
-    unsigned shutdown_s;             /* 5: deadline for an orderly SIGTERM */
-    unsigned redirect_timeout_s;     /* 5: for the answer of a RedirectCallback */
-    unsigned login_delay_ms;   /* 2000: most that the answer to a guessed secret is held back */
-    uint64_t sess_mem_bytes;   /* 32 MiB: 128 commands with a first burst of 256 KiB */
-    unsigned keepalive_idle_s; /* 60; 0: off. TCP_KEEPIDLE, _KEEPINTVL, _KEEPCNT */
-    unsigned keepalive_interval_s, keepalive_count; /* 10, 6 */
-    unsigned user_timeout_s;                        /* TCP_USER_TIMEOUT; 0: the kernel's */
-    int dscp;    /* 0..63 of what is sent (RFC 2474); -1: the kernel's */
-    bool affine; /* placement: all sessions of a target on one worker */
+    /* Those of type atomic may change while the daemon runs (apply_opts.c): each use reads once. */
+    atomic_uint login_timeout_s;        /* 15: from accept to full feature phase */
+    atomic_uint max_half_open;          /* 512 connections before login, all portals; see half.c */
+    atomic_uint max_half_open_per_addr; /* 0: half of them */
+    atomic_uint max_sessions;           /* 4096 */
+    unsigned login_bytes_max;           /* 64 KiB of text in one login */
+    unsigned nop_interval_s;            /* 10; 0: off. per node overridable */
+    unsigned nop_count;                 /* 3 unanswered pings (as tgt) */
+    atomic_uint shutdown_s;             /* 5: deadline for an orderly SIGTERM */
+    atomic_uint redirect_timeout_s;     /* 5: for the answer of a RedirectCallback */
+    atomic_uint login_delay_ms;   /* 2000: most that the answer to a guessed secret is held back */
+    uint64_t sess_mem_bytes;      /* 32 MiB: 128 commands with a first burst of 256 KiB */
+    atomic_uint keepalive_idle_s; /* 60; 0: off. TCP_KEEPIDLE, _KEEPINTVL, _KEEPCNT */
+    atomic_uint keepalive_interval_s, keepalive_count; /* 10, 6 */
+    atomic_uint user_timeout_s;                        /* TCP_USER_TIMEOUT; 0: the kernel's */
+    atomic_int dscp; /* 0..63 of what is sent (RFC 2474); -1: the kernel's */
+    bool affine;     /* placement: all sessions of a target on one worker */
 };
 extern struct tgt_opts tgt_opts; /* conn.c, with the defaults above */
 
@@ -281,6 +282,12 @@ int portal_open(const struct portal_spec *spec, bool may_come, char *err, size_t
 /* Stops listening; connections made stay. name: hostport's normal form. -ENOENT. Main. */
 int portal_close(const char *name);
 void portal_close_all(void);
+/* What was asked for (port 0 as it was given), at most max; how many there are. Main. */
+unsigned portal_specs(struct portal_spec *out, unsigned max);
+/* By the name that was asked for: another group and announcement, for who logs in from now on;
+ * closed. 0 or -ENOENT. Main. */
+int portal_change(const struct portal_spec *spec);
+int portal_close_asked(const char *name);
 /* What is bound now (port 0 resolved), at most max; a portal without any address counts as one.
  * How many there are. Main. */
 unsigned portal_list(struct node_portal *out, unsigned max);
@@ -297,6 +304,7 @@ struct listener;
 /* Takes over fd. */
 struct listener *listener_new(int fd, const struct portal_id *id,
                               const struct sockaddr_storage *addr);
+void listener_set_group(struct listener *l, uint16_t tpgt);
 void listener_free(struct listener *l);
 /* No listener is left: what they share is let go. */
 void listener_end(void);
@@ -427,8 +435,8 @@ struct conn {
         uint8_t *out; /* answer not yet sent, as far as it was made */
         uint32_t out_len, out_pos;
         struct discovery_walk *walk; /* what makes the rest of it; NULL: that is all */
-        bool declared;         /* our MaxRecvDataSegmentLength was said in it */
-        uint32_t new_max_xmit; /* in force when the exchange ends; 0: unchanged */
+        bool declared;               /* our MaxRecvDataSegmentLength was said in it */
+        uint32_t new_max_xmit;       /* in force when the exchange ends; 0: unchanged */
     } text;
     struct { /* async.c: what the initiator was asked for */
         struct worker_timer timer;

@@ -119,9 +119,13 @@ static const struct xp_ops plain_ops = {
 void
 xp_set_dscp(int fd)
 {
-    if (tgt_opts.dscp < 0)
+    static atomic_bool was_set; /* what listens may still have it, and gives it to what comes */
+    int dscp = tgt_opts.dscp;
+    if (dscp < 0 && !atomic_load(&was_set))
         return;
-    int tos = tgt_opts.dscp << 2, family = 0; /* the two bits below are ECN's (RFC 3168) */
+    atomic_store(&was_set, true);
+    int tos = dscp < 0 ? 0 : dscp << 2; /* the two bits below are ECN's (RFC 3168) */
+    int family = 0;
     socklen_t len = sizeof family;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 && family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);

@@ -8,6 +8,7 @@ EXTRA_DIST += tests/admin/test_compare.py
 EXTRA_DIST += tests/admin/test_compat.py
 EXTRA_DIST += tests/admin/convert/saveconfig.json
 EXTRA_DIST += tests/admin/test_convert.py
+EXTRA_DIST += tests/admin/conf_tool.py tests/admin/test_config.py
 EXTRA_DIST += tests/admin/test_daemon.py
 EXTRA_DIST += tests/admin/test_ids.py
 EXTRA_DIST += tests/admin/test_ietadm.py

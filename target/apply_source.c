@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a configuration to be applied comes from: a bundle that a tool made with its caller's
+ * rights, or the daemon's own file, which the opener's child reads with the rights of the start.
+ * Never a file that a request names.  In helpers, and in the opener.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/opener.h"
+#include "conf/source.h"
+#include "target/apply.h"
+
+static const struct conf_pos asked_pos = {"the request", 0, 0};
+
+/* --- in the opener's child ------------------------------------------------------------------- */
+
+int
+apply_task(int fd, void *arg)
+{
+    const struct apply_file *file = arg;
+    struct conf_report r;
+    json_t *j;
+
+    conf_report_init(&r);
+    struct conf_bundle *b = conf_bundle_read(file->path, file->syntax, &r);
+    if (b)
+        j = conf_bundle_pack(b);
+    else
+        j = json_pack("{ss}", "error", r.n ? r.v[0].text : "it cannot be read");
+    int rc = j ? json_dumpfd(j, fd, JSON_COMPACT) : -1;
+    conf_bundle_free(b);
+    conf_report_fini(&r);
+    return rc < 0 ? -EIO : 0; /* the process ends: nothing needs to be wiped */
+}
+
+/* --- in the daemon --------------------------------------------------------------------------- */
+
+static struct apply_file own;
+
+void
+apply_set_file(const char *path, enum conf_syntax syntax)
+{
+    own = (struct apply_file){path, syntax};
+    opener_set_task(apply_task, &own);
+}
+
+/* The bundle of the daemon's own configuration; NULL: told. */
+static json_t *
+own_bundle(struct conf_report *r)
+{
+    const struct conf_pos pos = {own.path ? own.path : "", 0, 0};
+    json_error_t je;
+    int fd = opener_task();
+
+    if (fd < 0) {
+        conf_report_add(r, true, &pos, "%s", strerror(-fd));
+        return NULL;
+    }
+    json_t *j = json_loadfd(fd, JSON_REJECT_DUPLICATES, &je);
+    close(fd);
+    if (!j) {
+        conf_report_add(r, true, &pos, "what was read makes no sense: %s", je.text);
+        return NULL;
+    }
+    const char *why = json_string_value(json_object_get(j, "error"));
+    if (why) {
+        conf_report_add(r, true, &pos, "%s", why);
+        json_decref(j);
+        return NULL;
+    }
+    return j;
+}
+
+struct conf *
+apply_source(const struct apply_ask *ask, struct conf_report *r)
+{
+    json_t *j = ask->reload ? own_bundle(r) : json_incref(ask->bundle);
+    struct conf *c = NULL;
+    char err[512] = "";
+
+    if (!j)
+        return NULL;
+    struct conf_bundle *b = conf_bundle_unpack(j, err, sizeof err);
+    json_decref(j);
+    if (!b)
+        conf_report_add(r, true, &asked_pos, "bundle: %s", err);
+    else
+        c = conf_read_bundle(b, apply_checks(), r);
+    conf_bundle_free(b);
+    return c;
+}
