@@ -283,7 +283,6 @@ struct conf_target *conf_add_target(struct conf *c, const struct conf_target *t)
 /* All but the targets of `from` in place of what c has. */
 void conf_copy_globals(struct conf *c, const struct conf *from);
 void conf_accounts_clear(struct conf_accounts *list); /* empty, and may be filled again */
-struct conf_target *conf_target_find(const struct conf *c, const char *name);
 
 /* Parts of a configuration: targets by name (or all of them), and what stands outside of them. */
 struct conf_parts {

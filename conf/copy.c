@@ -185,16 +185,6 @@ conf_accounts_clear(struct conf_accounts *list)
 
 /* --- one over another ------------------------------------------------------------------------ */
 
-struct conf_target *
-conf_target_find(const struct conf *c, const char *name)
-{
-    for (unsigned i = 0; i < c->ntargets; i++) {
-        if (strcmp(c->targets[i].name, name) == 0)
-            return &c->targets[i];
-    }
-    return NULL;
-}
-
 static int
 by_name(const void *a, const void *b)
 {

@@ -85,6 +85,7 @@ static const struct verb {
     {"account", "bind", admin_account_bind, T_ARGS},
     {"account", "unbind", admin_account_unbind, T_ARGS},
     {"account", "show", admin_account_show, T_NONE},
+    {"config", "dump", admin_config_dump, T_NONE},
     {"config", "apply", admin_config_apply, T_ITSELF},
     {"config", "reload", admin_config_reload, T_NONE},
     {"config", "export", admin_config_export, T_NONE},

@@ -155,12 +155,13 @@ struct apply_job {
 struct conf *apply_source(const struct apply_ask *ask, struct conf_report *r);
 /* The opener's task: reads arg (struct apply_file) and writes its bundle to fd. */
 struct apply_file {
-    const char *path;
+    const char *path; /* NULL: the daemon has none */
     enum conf_syntax syntax;
+    const char *listen; /* portals of the command line, or NULL */
 };
 int apply_task(int fd, void *arg);
-/* Before the opener starts; path stays. */
-void apply_set_file(const char *path, enum conf_syntax syntax);
+/* Before the opener starts; what it points to stays. */
+void apply_set_file(const struct apply_file *file);
 /* apply_users.c: who is logged in to these targets, as text for a message; "" nobody. */
 void apply_users(char **targets, unsigned n, void (*then)(void *arg, const char *who), void *arg);
 /* apply_prepare.c: all that may fail. then(job) with job->end; on failure nothing is left. */

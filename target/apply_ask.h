@@ -45,4 +45,8 @@ void apply_each_message(const struct apply_job *job,
                         void *arg);
 void apply_job_free(struct apply_job *job);
 
+/* The configuration as it is now, or one target (folded name); secrets: with them. NULL: there is
+ * no such target. secret_free_text. */
+char *apply_dump(const char *target, bool secrets);
+
 #endif

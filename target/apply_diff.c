@@ -81,10 +81,42 @@ diff_options(struct apply_plan *p, const struct conf *have, const struct conf *w
     }
 }
 
+/* Directives that are told apart, or say nothing by themselves. */
 static bool
-same_text(const char *a, const char *b)
+is_known(const char *name)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    static const char *const others[] = {"discovery-filter",
+                                         "iSNS",
+                                         "iSNSServerIP",
+                                         "iSNSServer",
+                                         "iSNSServerPort",
+                                         "iSNSAccessControl",
+                                         "chap-algorithms",
+                                         "chap-legacy-sha1-7",
+                                         "incominguser",
+                                         "outgoinguser",
+                                         "incomingdiscoveryuser",
+                                         "outgoingdiscoveryuser",
+                                         "portal",
+                                         "ids"};
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(others[i], name) == 0)
+            return true;
+    }
+    for (unsigned i = 0; i < apply_nopts; i++) {
+        if (strcmp(apply_opts[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whatever nobody here knows how to change waits for the next start. */
+static void
+on_other(void *arg, const struct conf_difference *d)
+{
+    if (!d->of && !is_known(d->directive))
+        apply_plan_add(arg, (struct apply_change){.op = OP_NOTE, .how = HOW_RESTART}, "%s",
+                       d->directive);
 }
 
 static bool
@@ -111,8 +143,7 @@ diff_globals(struct apply_plan *p, const struct conf *have, const struct conf *w
     bool any = false;
 
     diff_options(p, have, want, started, &any);
-    if (!same_text(was->state_dir, want->state_dir))
-        apply_plan_add(p, (struct apply_change){.op = OP_NOTE, .how = HOW_RESTART}, "state-dir");
+    (void)conf_globals_diff(was, want, on_other, p);
     if (have->discovery_filter != want->discovery_filter)
         say(p, &any, "discovery-filter");
     if (!same_isns(have, want))

@@ -116,7 +116,7 @@ job_read(struct helper_job *h)
     take_messages(&job->report, &across);
     conf_report_fini(&across);
     for (unsigned i = 0; i < ask->ntargets && ask->add; i++) {
-        if (!conf_target_find(want, ask->targets[i]))
+        if (!conf_find_target(want, ask->targets[i]))
             conf_report_add(&job->report, true, &asked_pos, "target %s is not in it",
                             ask->targets[i]);
     }

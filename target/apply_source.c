@@ -43,10 +43,29 @@ apply_task(int fd, void *arg)
 static struct apply_file own;
 
 void
-apply_set_file(const char *path, enum conf_syntax syntax)
+apply_set_file(const struct apply_file *file)
 {
-    own = (struct apply_file){path, syntax};
-    opener_set_task(apply_task, &own);
+    own = *file;
+    if (own.path)
+        opener_set_task(apply_task, &own);
+}
+
+/* Portals of the command line stand in place of the file's, as at the start. */
+static void
+take_listen(struct conf *c, struct conf_report *r)
+{
+    struct conf *l =
+        own.listen ? conf_parse("command line", own.listen, strlen(own.listen), NULL, r) : NULL;
+    if (!l)
+        return;
+    struct conf_portal *v = c->portals;
+    c->portals = l->portals;
+    c->nportals = l->nportals;
+    for (unsigned i = 0; i < c->nportals; i++)
+        c->portals[i].pos.file = conf_keep(c, c->portals[i].pos.file);
+    l->portals = v;
+    l->nportals = 0;
+    conf_free(l);
 }
 
 /* The bundle of the daemon's own configuration; NULL: told. */
@@ -55,8 +74,12 @@ own_bundle(struct conf_report *r)
 {
     const struct conf_pos pos = {own.path ? own.path : "", 0, 0};
     json_error_t je;
-    int fd = opener_task();
+    int fd = own.path ? opener_task() : -ENOSYS;
 
+    if (!own.path) {
+        conf_report_add(r, true, &asked_pos, "this daemon was started without a configuration");
+        return NULL;
+    }
     if (fd < 0) {
         conf_report_add(r, true, &pos, "%s", strerror(-fd));
         return NULL;
@@ -92,5 +115,7 @@ apply_source(const struct apply_ask *ask, struct conf_report *r)
     else
         c = conf_read_bundle(b, apply_checks(), r);
     conf_bundle_free(b);
+    if (c && ask->reload)
+        take_listen(c, r);
     return c;
 }

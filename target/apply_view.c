@@ -234,3 +234,16 @@ apply_view_target(const char *name)
         view_target(c, t);
     return c;
 }
+
+char *
+apply_dump(const char *target, bool secrets)
+{
+    unsigned flags = secrets ? CONF_WRITE_SECRETS : 0;
+    struct conf *c = target ? apply_view_target(target) : apply_view();
+    char *text = !c       ? NULL
+                 : target ? conf_write_target(&c->targets[0], flags)
+                          : conf_write(c, flags);
+
+    conf_free(c);
+    return text;
+}

@@ -113,8 +113,10 @@ read_conf(void)
     if (!d.o.state_dir)
         d.o.state_dir = main_absolute(c->state_dir ? c->state_dir : STATEDIR);
     apply_options(c);
-    set_unless_unset(&tgt_opts.nop_interval_s, d.o.nop_interval_s);
-    set_unless_unset(&tgt_opts.nop_count, d.o.nop_count);
+    if (d.o.nop_interval_s != CONF_UNSET)
+        tgt_opts.nop_interval_s = d.o.nop_interval_s;
+    if (d.o.nop_count != CONF_UNSET)
+        tgt_opts.nop_count = d.o.nop_count;
     tgt_opts.affine = d.o.affine >= 0 ? d.o.affine == 1 : c->affine == 1;
     if (!d.o.workers && c->workers != CONF_UNSET)
         d.o.workers = c->workers;
@@ -414,7 +416,8 @@ main(int argc, char **argv)
     places_init(d.o.socket_path, d.o.pid_path, main_user());
     if (main_user())
         opener_guard();
-    apply_set_file(d.o.conf_path, CONF_SYNTAX_AUTO);
+    apply_set_file(&(struct apply_file){
+        .path = d.o.empty ? NULL : d.o.conf_path, .syntax = d.o.syntax, .listen = d.o.listen});
     int rc = opener_start();
     if (rc < 0)
         main_fail("cannot start the opener: %s", strerror(-rc));

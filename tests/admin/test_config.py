@@ -7,7 +7,7 @@ import signal
 import time
 
 from common import MIB, NAME, Skip, call, daemon, file
-from conf_tool import apply, ask, reload, refusal, whats
+from conf_tool import apply, ask, dump, reload, refusal, whats
 from lib import scsi
 from lib.evtgt import IQN, Lun, Target
 from lib.iscsi import LoginFailed, Session, Silent
@@ -360,3 +360,92 @@ def test_large_request(settings):
         except (AssertionError, OSError) as x:
             assert "is taken" not in str(x), x
         assert may_log_in(d)
+
+
+def again(d, text):
+    """A daemon that starts with what was dumped gives the same text."""
+    d.stop()
+    old, d.config = d.config, lambda: text
+    try:
+        d.start()
+    finally:
+        d.config = old
+    return dump(d, secrets=True)
+
+
+def test_dump(settings):
+    with daemon(settings) as d:
+        text = d.config()
+        first = dump(d, secrets=True)
+        assert reload(d, first)["changes"] == [], first
+        assert again(d, first) == first
+        one = dump(d, target=NAME)
+        assert one.startswith("<target " + NAME) and one in first, one
+        e = refusal(dump, d, target=OTHER)
+        assert e.code == "no-target", e
+        reload(d, inside(text, "incominguser bob " + SECRET))
+        assert SECRET not in dump(d) and SECRET in dump(d, secrets=True)
+        e = refusal(reload, d, dump(d))
+        assert "secret-left-out" in e.text and shown(d)["accounts"], e
+
+
+CHANGES = [
+    "--op new --mode target --tid 4 -T " + OTHER,
+    "--op update --mode target --tid 1 --name alias --value x",
+    "--op update --mode target --tid 1 --name MaxBurstLength --value 65536",
+    "--op update --mode target --tid 4 --name state --value offline",
+    "--op update --mode target --tid 4 --name discoverable --value no",
+    "--op update --mode target --tid 1 --name nop_interval --value 0",
+    "--op update --mode target --tid 1 --name nop_count --value 9",
+    "--op update --mode target --tid 1 --name MaxQueueCmd --value 16",
+    "--op update --mode target --tid 4 --name RedirectAddress --value 192.0.2.1:3261",
+    "--op update --mode target --tid 4 --name RedirectReason --value Permanent",
+    "--op bind --mode target --tid 4 -I 10.0.0.0/8",
+    "--op bind --mode target --tid 4 -Q iqn.2001-04.a:*",
+    "--op unbind --mode target --tid 1 -I ALL",
+    "--op bind --mode target --tid 1 -I 127.0.0.1",
+    "--op new --mode account --user bob --password abcdefghijkl",
+    "--op new --mode account --user out --password abcdefghijkm",
+    "--op new --mode account --user di --password abcdefghijkn",
+    "--op bind --mode account --tid 4 --user bob",
+    "--op bind --mode account --tid 4 --user out --outgoing",
+    "--op bind --mode account --user di",
+    "--op new --mode logicalunit --tid 4 --lun 7 --bstype null --params size=1M",
+    "--op new --mode logicalunit --tid 4 --lun 3 -b FILE",
+    "--op update --mode logicalunit --tid 1 --lun 1 --params vendor_id=ME,online=0,scsi_sn=77",
+    "--op update --mode logicalunit --tid 4 --lun 3 --params removable=1,sense_format=1",
+    "--op update --mode sys --name iSNSServerIP --value 127.0.0.1:9",
+    "--op update --mode sys --name iSNS --value On",
+    "--op delete --mode account --user out",
+    "--op delete --mode logicalunit --tid 4 --lun 7",
+    "--op update --mode target --tid 4 --name RedirectAddress --value none",
+    "--op delete --mode target --tid 1 --force",
+]
+
+
+def test_dump_after_changes(settings):
+    """After every verb: what is dumped is what is there; a daemon that starts with it says the
+    same."""
+    with daemon(settings) as d:
+        path = file(d, "b.img")
+        for i, c in enumerate(CHANGES):
+            call(d, "--lld iscsi " + c.replace("FILE", path))
+            text = dump(d, secrets=True)
+            got = reload(d, text, pretend=True)
+            assert got["changes"] == [], (c, got, text)
+            if i in (12, len(CHANGES) - 1):
+                assert again(d, text) == text, c
+
+
+def test_dump_portals(settings):
+    from lib.evtgt import free_port
+    with daemon(settings) as d:
+        a, b = free_port(), free_port()
+        ask(d, "portal", "new", portal="127.0.0.1:%d" % a, group=7, advertise="disks.example:3260")
+        ask(d, "portal", "new", portal="127.0.0.1:%d" % b)
+        ask(d, "target", "bind", tid=1, portal="127.0.0.1:%d" % a)
+        ask(d, "target", "bind", tid=1, portal_group=1)
+        ask(d, "portal", "delete", portal="127.0.0.1:%d" % b)
+        text = dump(d, secrets=True)
+        assert reload(d, text, pretend=True)["changes"] == [], text
+        assert again(d, text) == text

@@ -80,7 +80,7 @@ def test_long_line(settings):
     with daemon(settings) as d:
         c = Client(d)
         try:
-            c.send(b"x" * (1 << 20))
+            c.send(b"x" * (17 << 20))
             assert c.recv() is None
         except (BrokenPipeError, ConnectionResetError):
             pass
