@@ -58,6 +58,7 @@ enum opener_service {
     OPENER_ADMIN_SOCKET, /* makes the admin socket: the listening descriptor */
     OPENER_ADMIN_ACCEPT, /* a connection to it */
     OPENER_PID_FILE,     /* writes it */
+    OPENER_READ_CONF,    /* the daemon's configuration, as a file in memory */
     OPENER_PORT_OWNER,   /* which program listens there, as text in a file in memory */
     OPENER_STORE_USER,   /* which process has a device or a file open, likewise */
     OPENER_SERVICES

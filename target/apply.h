@@ -153,13 +153,12 @@ struct apply_job {
 /* apply_source.c: the configuration that is asked for, from the bundle or by the opener's task;
  * NULL: errors are in the report. In a helper. */
 struct conf *apply_source(const struct apply_ask *ask, struct conf_report *r);
-/* The opener's task: reads arg (struct apply_file) and writes its bundle to fd. */
+/* What the daemon was started with. */
 struct apply_file {
     const char *path; /* NULL: the daemon has none */
     enum conf_syntax syntax;
     const char *listen; /* portals of the command line, or NULL */
 };
-int apply_task(int fd, void *arg);
 /* Before the opener starts; what it points to stays. */
 void apply_set_file(const struct apply_file *file);
 /* apply_users.c: who is logged in to these targets, as text for a message; "" nobody. */

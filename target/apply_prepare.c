@@ -117,6 +117,7 @@ count_users(const struct apply_plan *p)
     list_each(it, &model.stores) {
         struct store *s = container_of(it, struct store, link);
         s->mapped = s->leaving = 0;
+        s->permit_stays = false;
     }
     list_each(it, &model.targets) {
         list_each(l, &container_of(it, struct model_target, link)->luns)
@@ -155,16 +156,16 @@ find_kept(const struct apply_job *job, const struct conf_lun *l)
     return NULL;
 }
 
-/* Is the path still open by a unit that goes? */
-static bool
-is_leaving(const char *path)
+/* The unit that goes and has the path still open, or NULL. */
+static struct store *
+find_leaving(const char *path)
 {
     list_each(it, model_stores_at(path)) {
-        const struct store *s = container_of(it, struct store, path_link);
+        struct store *s = container_of(it, struct store, path_link);
         if (path[0] && s->mapped && s->leaving == s->mapped && strcmp(s->conf->path, path) == 0)
-            return true;
+            return s;
     }
-    return false;
+    return NULL;
 }
 
 struct apply_slot *
@@ -186,6 +187,7 @@ make_slots(struct apply_job *job)
     for (unsigned i = 0; i < job->plan.n; i++) {
         const struct apply_change *ch = &job->plan.v[i];
         const struct conf_lun *l = ch->lun_want;
+        struct store *old;
         char alone[ISCSI_NAME_MAX + 32];
         if ((ch->op != OP_LUN_ADD && ch->op != OP_LUN_REPLACE) || apply_slot_find(job, l))
             continue;
@@ -194,8 +196,8 @@ make_slots(struct apply_job *job)
         slot->store = find_kept(job, l);
         if (slot->store) {
             slot->store->users++;
-        } else if (is_leaving(l->path)) {
-            slot->late = true;
+        } else if ((old = find_leaving(l->path))) {
+            slot->late = old->permit_stays = true;
         } else {
             snprintf(alone, sizeof alone, "%s %d", ch->want->name, l->number);
             slot->store = apply_store_new(l, alone);

@@ -9,45 +9,76 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/opener.h"
 #include "conf/source.h"
 #include "target/apply.h"
+#include "target/apply_store.h"
 
 static const struct conf_pos asked_pos = {"the request", 0, 0};
 
 /* --- in the opener's child ------------------------------------------------------------------- */
 
-int
-apply_task(int fd, void *arg)
+static struct apply_file own;
+
+/* Whoever may write the daemon's configuration says what is opened and where is listened. */
+static void
+permit_all(struct conf_bundle *b)
 {
-    const struct apply_file *file = arg;
+    struct conf_report r;
+
+    conf_report_init(&r);
+    struct conf *c = conf_read_bundle(b, apply_checks(), &r);
+    for (unsigned i = 0; c && i < c->nportals; i++)
+        (void)opener_permit_port(c->portals[i].at.port);
+    for (unsigned i = 0; c && i < c->ntargets; i++) {
+        for (unsigned k = 0; k < c->targets[i].nluns; k++)
+            apply_store_permit(&c->targets[i].luns[k]);
+    }
+    conf_free(c);
+    conf_report_fini(&r);
+}
+
+/* The descriptor of a file in memory with the bundle, or with "error"; -errno. */
+static int
+read_own(const void *arg, size_t len)
+{
+    int fd = memfd_create("evtgt-conf", MFD_CLOEXEC);
     struct conf_report r;
     json_t *j;
 
+    (void)arg; /* always that of the start, whatever is asked for */
+    (void)len;
+    if (fd < 0)
+        return -errno;
     conf_report_init(&r);
-    struct conf_bundle *b = conf_bundle_read(file->path, file->syntax, &r);
-    if (b)
+    struct conf_bundle *b = conf_bundle_read(own.path, own.syntax, &r);
+    if (b) {
         j = conf_bundle_pack(b);
-    else
+        permit_all(b);
+    } else {
         j = json_pack("{ss}", "error", r.n ? r.v[0].text : "it cannot be read");
+    }
     int rc = j ? json_dumpfd(j, fd, JSON_COMPACT) : -1;
+    json_decref(j);
     conf_bundle_free(b);
     conf_report_fini(&r);
-    return rc < 0 ? -EIO : 0; /* the process ends: nothing needs to be wiped */
+    if (rc == 0 && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    close(fd);
+    return -EIO;
 }
 
 /* --- in the daemon --------------------------------------------------------------------------- */
-
-static struct apply_file own;
 
 void
 apply_set_file(const struct apply_file *file)
 {
     own = *file;
     if (own.path)
-        opener_set_task(apply_task, &own);
+        opener_serve(OPENER_READ_CONF, read_own, false);
 }
 
 /* Portals of the command line stand in place of the file's, as at the start. */
@@ -74,7 +105,7 @@ own_bundle(struct conf_report *r)
 {
     const struct conf_pos pos = {own.path ? own.path : "", 0, 0};
     json_error_t je;
-    int fd = own.path ? opener_task() : -ENOSYS;
+    int fd = own.path ? opener_call(OPENER_READ_CONF, "", 0) : -ENOSYS;
 
     if (!own.path) {
         conf_report_add(r, true, &asked_pos, "this daemon was started without a configuration");

@@ -137,6 +137,17 @@ each_path(const struct store *s, void (*fn)(const char *path, bool made, void *a
     }
 }
 
+void
+apply_store_permit(const struct conf_lun *l)
+{
+    struct conf_lun copy;
+    const struct store s = {.conf = &copy};
+
+    conf_lun_copy(&copy, l);
+    each_path(&s, permit_path, NULL);
+    conf_lun_fini(&copy);
+}
+
 struct open_wait {
     void (*then)(struct store *s);
     void *arg;
@@ -549,7 +560,8 @@ apply_store_drop(struct store *s)
         store_free(s);
         return;
     }
-    each_path(s, revoke_path, s);
+    if (!s->permit_stays)
+        each_path(s, revoke_path, s);
     if (!s->be) {
         store_free(s);
         return;

@@ -9,6 +9,8 @@
 
 /* Would be_new take it? 0, or -EINVAL and why. No system call that can block. */
 int apply_store_check(const struct conf_lun *l, char *err, size_t errsize);
+/* Tells the opener what this unit opens. In a service of the opener, or on main. */
+void apply_store_permit(const struct conf_lun *l);
 /* In model.stores, one user; alone_id: identity text when the store has none of its own. */
 struct store *apply_store_new(const struct conf_lun *l, const char *alone_id);
 /* Tries to open it (helper); then(s) on main with s->result 0 or -errno, s->be set or NULL (then

@@ -29,6 +29,7 @@ struct store {
     bool is_twin;           /* opened more than once with different settings */
     bool is_leaving;        /* another is being put in its place */
     bool is_gone;           /* removed: nobody may start anything with it */
+    bool permit_stays;      /* another store of this path follows when it is closed */
     unsigned mapped, leaving; /* model_lun entries; those that a planned change takes away */
     struct backend *be;     /* NULL until its type is known */
     struct lun *lun;        /* NULL until the first attempt to open has ended */
