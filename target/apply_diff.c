@@ -81,18 +81,15 @@ diff_options(struct apply_plan *p, const struct conf *have, const struct conf *w
     }
 }
 
-/* Directives that are told apart, or say nothing by themselves. */
+/* Directives that are told apart below, or say nothing by themselves. */
 static bool
 is_known(const char *name)
 {
-    static const char *const others[] = {"discovery-filter",
-                                         "iSNS",
+    static const char *const others[] = {"iSNS",
                                          "iSNSServerIP",
                                          "iSNSServer",
                                          "iSNSServerPort",
                                          "iSNSAccessControl",
-                                         "chap-algorithms",
-                                         "chap-legacy-sha1-7",
                                          "incominguser",
                                          "outgoinguser",
                                          "incomingdiscoveryuser",
@@ -110,13 +107,36 @@ is_known(const char *name)
     return false;
 }
 
-/* Whatever nobody here knows how to change waits for the next start. */
+static bool
+is_live(const char *name)
+{
+    static const char *const live[] = {"discovery-filter", "chap-algorithms",  "chap-legacy-sha1-7",
+                                       "autosave",         "initiators-allow", "initiators-deny",
+                                       "targets-allow"};
+    for (unsigned i = 0; i < sizeof live / sizeof *live; i++) {
+        if (strcmp(live[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct others {
+    struct apply_plan *p;
+    bool live, any;
+};
+
+/* Twice: what is heeded at once, against what there is; and whatever nobody here knows how to
+ * change, which waits for the next start, against what there was at the last one. */
 static void
 on_other(void *arg, const struct conf_difference *d)
 {
-    if (!d->of && !is_known(d->directive))
-        apply_plan_add(arg, (struct apply_change){.op = OP_NOTE, .how = HOW_RESTART}, "%s",
-                       d->directive);
+    struct others *o = arg;
+    if (d->of || is_known(d->directive) || is_live(d->directive) != o->live)
+        return;
+    apply_plan_add(o->p,
+                   (struct apply_change){.op = OP_NOTE, .how = o->live ? HOW_LIVE : HOW_RESTART},
+                   "%s", d->directive);
+    o->any = true;
 }
 
 static bool
@@ -140,22 +160,18 @@ diff_globals(struct apply_plan *p, const struct conf *have, const struct conf *w
              const struct conf *started)
 {
     const struct conf *was = started ? started : have;
+    struct others later = {p, false, false}, now = {p, true, false};
     bool any = false;
 
     diff_options(p, have, want, started, &any);
-    (void)conf_globals_diff(was, want, on_other, p);
-    if (have->discovery_filter != want->discovery_filter)
-        say(p, &any, "discovery-filter");
+    (void)conf_globals_diff(was, want, on_other, &later);
+    (void)conf_globals_diff(have, want, on_other, &now);
     if (!same_isns(have, want))
         say(p, &any, "iSNS");
-    if (have->chap_algs != want->chap_algs)
-        say(p, &any, "chap-algorithms");
-    if (have->chap_sha1_7 != want->chap_sha1_7)
-        say(p, &any, "chap-legacy-sha1-7");
     any |= apply_diff_accounts(p, NULL, "user", &have->accounts, &want->accounts);
     any |= apply_diff_accounts(p, NULL, "discoveryuser", &have->discovery, &want->discovery);
     /* what only a start heeds is remembered all the same */
-    if (any || p->n)
+    if (any || now.any || p->n)
         apply_plan_add(p, (struct apply_change){.op = OP_GLOBAL}, "%s", "");
 }
 

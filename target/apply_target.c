@@ -14,6 +14,7 @@
 #include "backends/backend.h"
 #include "base/pool.h"
 #include "target/apply.h"
+#include "target/apply_access.h"
 #include "target/apply_store.h"
 #include "target/chap.h"
 #include "target/isns.h"
@@ -95,7 +96,7 @@ set_rules(struct model_target *t, const struct conf_target *ct)
         model_rule_add(t, ct->names[i].value, RULE_NAME);
     for (unsigned i = 0; i < ct->nlocals; i++)
         model_rule_add(t, ct->locals[i].value, RULE_LOCAL);
-    if (!ct->naddrs && !ct->nnames)
+    if (!ct->naddrs && !ct->nnames && !model.files)
         log_event(LL_ERROR, LA_CONF, "no-initiators target=%s why=\"nobody can log in\"",
                   LOG_ESC(t->name));
 }
@@ -155,12 +156,30 @@ apply_portal_spec(const struct conf_portal *p)
     return spec;
 }
 
+static void
+on_difference(void *arg, const struct conf_difference *d)
+{
+    bool *access = arg;
+    *access |= strstr(d->directive, "-allow") || strstr(d->directive, "-deny");
+}
+
+/* What the files say counts, too. */
+static bool
+has_new_access(const struct conf *a, const struct conf *b)
+{
+    bool access = false;
+    (void)conf_globals_diff(a, b, on_difference, &access);
+    return access;
+}
+
 void
 apply_globals_set(const struct conf *c)
 {
     static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL, DF_AUTHENTICATED};
 
     apply_options(c);
+    if (!model.conf || has_new_access(model.conf, c))
+        apply_access(c);
     set_auth(&model.auth, &c->accounts, c->chap_algs != CONF_UNSET ? c->chap_algs : CHAP_ALG_ALL,
              c->chap_sha1_7 != CONF_UNSET ? c->chap_sha1_7 : 0);
     set_auth(&model.discovery, &c->discovery, MODEL_UNSET, MODEL_UNSET);
