@@ -84,7 +84,7 @@ conf_new(void)
     c->login_timeout_s = c->max_half_open = c->max_sessions = CONF_UNSET;
     c->max_half_open_per_addr = c->keepalive_idle_s = c->keepalive_interval_s = CONF_UNSET;
     c->keepalive_count = c->user_timeout_s = c->dscp = CONF_UNSET;
-    c->redirect_timeout_s = CONF_UNSET;
+    c->redirect_timeout_s = c->nop_interval_s = c->nop_count = CONF_UNSET;
     c->isns_port = c->autosave = c->ids = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;

@@ -161,6 +161,7 @@ struct conf {
     unsigned max_sessions, shutdown_timeout_s, redirect_timeout_s;
     unsigned keepalive_idle_s, keepalive_interval_s, keepalive_count, user_timeout_s;
     unsigned dscp;
+    unsigned nop_interval_s, nop_count; /* of targets that say nothing */
     unsigned ids;                   /* enum conf_ids; CONF_UNSET: evtgt, or as the file's syntax */
     unsigned discovery_filter;      /* 0 name, 1 portal, 2 all, 3 authenticated */
     const char *state_dir;          /* or NULL */

@@ -52,6 +52,8 @@ static const struct directive table[] = {
     {"tcp-keepalive-interval", SC_GLOBAL, &type_uint, G(keepalive_interval_s), 1, 32767, false, NULL},
     {"tcp-keepalive-count", SC_GLOBAL, &type_uint, G(keepalive_count), 1, 127, false, NULL},
     {"tcp-user-timeout", SC_GLOBAL, &type_uint, G(user_timeout_s), 0, 86400, false, NULL},
+    {"nop_interval", SC_GLOBAL, &type_uint, G(nop_interval_s), 0, 3600, false, NULL},
+    {"nop_count", SC_GLOBAL, &type_uint, G(nop_count), 1, 1000, false, NULL},
     {"dscp", SC_GLOBAL, &type_dscp, G(dscp), 0, 63, false, NULL},
     {"max-sessions", SC_GLOBAL, &type_uint, G(max_sessions), 1, 65535, false, NULL},
     {"shutdown-timeout", SC_GLOBAL, &type_uint, G(shutdown_timeout_s), 0, 600, false, NULL},

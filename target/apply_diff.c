@@ -110,9 +110,9 @@ is_known(const char *name)
 static bool
 is_live(const char *name)
 {
-    static const char *const live[] = {"discovery-filter", "chap-algorithms",  "chap-legacy-sha1-7",
-                                       "autosave",         "initiators-allow", "initiators-deny",
-                                       "targets-allow"};
+    static const char *const live[] = {"discovery-filter", "nop_interval",       "nop_count",
+                                       "chap-algorithms",  "chap-legacy-sha1-7", "autosave",
+                                       "initiators-allow", "initiators-deny",    "targets-allow"};
     for (unsigned i = 0; i < sizeof live / sizeof *live; i++) {
         if (strcmp(live[i], name) == 0)
             return true;

@@ -60,9 +60,12 @@ set_auth(struct model_auth *where, const struct conf_accounts *list, unsigned al
         bind_all(where, list);
         while (!list_is_empty(&old)) {
             struct model_bind *b = container_of(list_pop(&old), struct model_bind, link);
-            struct model_account *ma = b->ma;
+            bool again = false; /* one account in both directions */
+            list_each(it, &old)
+                again |= container_of(it, struct model_bind, link)->ma == b->ma;
+            if (!again)
+                model_account_unused(b->ma);
             free(b);
-            model_account_unused(ma);
         }
     }
     conf_accounts_clear(&now);
@@ -178,6 +181,12 @@ apply_globals_set(const struct conf *c)
     static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL, DF_AUTHENTICATED};
 
     apply_options(c);
+    if (model.nop_interval_s != c->nop_interval_s || model.nop_count != c->nop_count) {
+        model.nop_interval_s = c->nop_interval_s; /* CONF_UNSET is MODEL_UNSET */
+        model.nop_count = c->nop_count;
+        list_each(it, &model.targets)
+            model_touch(container_of(it, struct model_target, link));
+    }
     if (!model.conf || has_new_access(model.conf, c))
         apply_access(c);
     set_auth(&model.auth, &c->accounts, c->chap_algs != CONF_UNSET ? c->chap_algs : CHAP_ALG_ALL,

@@ -205,6 +205,8 @@ view_globals(struct conf *c)
     apply_view_accounts(&c->discovery, &model.discovery);
     c->chap_algs = model.auth.algs != CHAP_ALG_ALL ? model.auth.algs : CONF_UNSET;
     c->chap_sha1_7 = model.auth.sha1_7 ? 1 : CONF_UNSET;
+    c->nop_interval_s = model.nop_interval_s;
+    c->nop_count = model.nop_count;
     c->ids = CONF_UNSET; /* they stand at the LUNs, and new ones do not follow it */
     c->discovery_filter = filters[model.filter];
     view_isns(c);
