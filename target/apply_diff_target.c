@@ -100,20 +100,28 @@ apply_redirect(const struct conf_target *t)
     return r;
 }
 
+/* One that was said and leads nowhere is the same as none. */
+static struct redirect *
+redirect_or_nowhere(const struct conf_target *t)
+{
+    struct redirect *r = apply_redirect(t);
+    int rc;
+
+    return r ? r : redirect_with(NULL, "RedirectAddress", "none", &rc, NULL, 0);
+}
+
 static bool
 same_redirect(const struct conf_target *a, const struct conf_target *b)
 {
-    struct redirect *ra = apply_redirect(a), *rb = apply_redirect(b);
+    struct redirect *ra = redirect_or_nowhere(a), *rb = redirect_or_nowhere(b);
     const char *na, *nb;
     char va[1400], vb[1400];
-    bool same = (ra == NULL) == (rb == NULL);
+    bool same = true, more = true;
 
-    for (unsigned i = 0; same && ra; i++) {
-        bool more = redirect_show(ra, i, &na, va, sizeof va);
-        same = more == redirect_show(rb, i, &nb, vb, sizeof vb);
-        if (!more)
-            break;
-        same = same && strcmp(na, nb) == 0 && strcmp(va, vb) == 0;
+    for (unsigned i = 0; same && more; i++) {
+        more = redirect_show(ra, i, &na, va, sizeof va);
+        same = more == redirect_show(rb, i, &nb, vb, sizeof vb) &&
+               (!more || (strcmp(na, nb) == 0 && strcmp(va, vb) == 0));
     }
     redirect_put(ra);
     redirect_put(rb);

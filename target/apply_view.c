@@ -191,6 +191,14 @@ view_portals(struct conf *c)
     free(v);
 }
 
+/* What a configuration says where it holds; one that says the default is not different from what
+ * comes of it. */
+static unsigned
+as_said(unsigned said, unsigned usual, unsigned now)
+{
+    return now == (said != CONF_UNSET ? said : usual) ? said : now;
+}
+
 static void
 view_globals(struct conf *c)
 {
@@ -203,8 +211,8 @@ view_globals(struct conf *c)
     conf_accounts_clear(&c->discovery);
     apply_view_accounts(&c->accounts, &model.auth);
     apply_view_accounts(&c->discovery, &model.discovery);
-    c->chap_algs = model.auth.algs != CHAP_ALG_ALL ? model.auth.algs : CONF_UNSET;
-    c->chap_sha1_7 = model.auth.sha1_7 ? 1 : CONF_UNSET;
+    c->chap_algs = as_said(c->chap_algs, CHAP_ALG_ALL, model.auth.algs);
+    c->chap_sha1_7 = as_said(c->chap_sha1_7, 0, model.auth.sha1_7);
     c->nop_interval_s = model.nop_interval_s;
     c->nop_count = model.nop_count;
     c->ids = CONF_UNSET; /* they stand at the LUNs, and new ones do not follow it */
