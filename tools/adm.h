@@ -30,6 +30,8 @@ int verbs_main(int argc, char **argv);  /* verb.c: evtgtadm VERB ... */
 extern unsigned adm_control_port;
 /* Whether a daemon takes connections there. */
 bool adm_there(const char *socket);
+/* A whole request has left and its answer is not there: it may have been done. */
+extern bool adm_unanswered;
 /* Called when no daemon is at `path`; ends the process. NULL: tgtadm's words and status. */
 extern void (*adm_no_daemon)(const char *path);
 

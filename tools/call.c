@@ -20,6 +20,7 @@
 #define ANSWER_MAX (64u << 20)
 
 unsigned adm_control_port;
+bool adm_unanswered;
 void (*adm_no_daemon)(const char *path);
 
 static void
@@ -94,6 +95,7 @@ adm_call(const char *socket, json_t *req)
     }
     secret_wipe(text, len); /* accounts stand in requests; it has no end any more */
     free(text);
+    adm_unanswered = true;
     while (!memchr(buf, '\n', n)) {
         if (n == cap) {
             if (cap >= ANSWER_MAX)
@@ -115,5 +117,6 @@ adm_call(const char *socket, json_t *req)
     free(buf);
     if (!reply || !json_is_object(reply))
         adm_die(EINVAL, "the daemon's answer makes no sense");
+    adm_unanswered = false;
     return reply;
 }

@@ -21,9 +21,14 @@ static struct call *the_call; /* for what ends the process deep inside a call */
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
+/* What the daemon did, or may have done, needs what was made for it: nothing is taken back. */
 static void
 undo_all(struct call *c)
 {
+    if (c->in_doubt && c->nundo) {
+        fprintf(stderr, "%s: what was made before stays: the daemon may use it\n", adm_name);
+        c->nundo = 0;
+    }
     while (c->nundo) {
         struct undo u = c->undo[--c->nundo];
         u.fn(c, u.arg);
@@ -101,6 +106,7 @@ on_dying(int status, const char *text)
         return;
     struct call *c = the_call;
     the_call = NULL;
+    c->in_doubt = adm_unanswered;
     undo_all(c);
     end_with(c, status, status == ENOTCONN ? "no-daemon" : "no-answer",
              status == ENOTCONN ? "Start it: systemctl start evtgtd, or evtgtd(8); --socket names "
@@ -110,6 +116,20 @@ on_dying(int status, const char *text)
 }
 
 /* --- the daemon ------------------------------------------------------------------------------ */
+
+/* An error that does not say that nothing was done. */
+static bool
+is_doubtful(const json_t *reply)
+{
+    static const char *const codes[] = {"timeout", "not-saved"};
+    const char *code = j_str(json_object_get(reply, "error"), "code");
+
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        if (strcmp(codes[i], code) == 0)
+            return true;
+    }
+    return false;
+}
 
 json_t *
 verb_try(struct call *c, const char *mode, const char *op, json_t *args)
@@ -123,6 +143,7 @@ verb_try(struct call *c, const char *mode, const char *op, json_t *args)
         verb_usage(c, "what is given must be UTF-8");
     json_t *reply = adm_call(c->socket, req);
     json_decref(req);
+    c->in_doubt = is_doubtful(reply);
     return reply;
 }
 

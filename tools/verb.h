@@ -68,6 +68,7 @@ struct call {
     bool json, persist, yes;
     struct undo undo[8]; /* run backwards when the verb fails */
     unsigned nundo;
+    bool in_doubt; /* the last request may have been done, whatever its answer */
 };
 
 /* verbs.c: NULL after the last. */
@@ -169,11 +170,12 @@ void verb_password_done(char *password);
 /* Makes it (O_EXCL); removed again when the verb fails. */
 void file_create(struct call *c, const char *path, uint64_t bytes, bool full);
 char *file_absolute(struct call *c, const char *path);
-/* May it be erased? Ends with the reason when not. others: all targets as shown, without the LUN.
- */
+struct stat;
+/* May it be erased? Ends with the reason when not. all: the targets as shown. *which: what it is;
+ * file_erase erases nothing else. */
 void file_erase_check(struct call *c, const char *path, const json_t *all, long long tid,
-                      long long lun);
-void file_erase(struct call *c, const char *path);
+                      long long lun, struct stat *which);
+void file_erase(struct call *c, const char *path, const struct stat *which);
 /* A file's new size; full: what is new is reserved. *had: the size before. False: it had it
  * already. A smaller one only with --shrink. */
 bool file_resize(struct call *c, const char *path, uint64_t bytes, bool full, uint64_t *had);

@@ -114,8 +114,22 @@ other_user(const char *path, const struct stat *st, const json_t *all, long long
     return NULL;
 }
 
+/* A link's end would be left over, and its data with it. */
+static void
+refuse_link(struct call *c, const char *path, const struct stat *st)
+{
+    struct stat link;
+    char *end = lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && S_ISREG(st->st_mode)
+                    ? realpath(path, NULL)
+                    : NULL;
+    if (end)
+        verb_fail(c, VERB_NOT_DONE, "file", "--keep removes the LUN only.",
+                  "%s is a symbolic link: its file, %s, would stay", path, end);
+}
+
 void
-file_erase_check(struct call *c, const char *path, const json_t *all, long long tid, long long lun)
+file_erase_check(struct call *c, const char *path, const json_t *all, long long tid, long long lun,
+                 struct stat *which)
 {
     struct stat st;
     const char *yes = call_opt(c, "yes");
@@ -125,6 +139,8 @@ file_erase_check(struct call *c, const char *path, const json_t *all, long long 
     if (stat(path, &st) < 0)
         verb_fail(c, VERB_NOT_DONE, "file", "--keep removes the LUN only.", "%s: %s", path,
                   strerror(errno));
+    *which = st;
+    refuse_link(c, path, &st);
     char *user = other_user(path, &st, all, tid, lun);
     if (user)
         verb_fail(c, VERB_NOT_DONE, "file-in-use", "--keep removes this LUN only.", "%s is also %s",
@@ -153,11 +169,15 @@ file_erase_check(struct call *c, const char *path, const json_t *all, long long 
 }
 
 static void
-erase_device(struct call *c, const char *path)
+erase_device(struct call *c, const char *path, const struct stat *which)
 {
     uint64_t size = 0, step = 1ull << 30;
+    struct stat st;
     int fd = open(path, O_WRONLY | O_EXCL | O_CLOEXEC);
 
+    if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_rdev != which->st_rdev))
+        verb_fail(c, VERB_NOT_DONE, "file", "The LUN is gone already.",
+                  "%s is not erased: it is another device by now", path);
     if (fd < 0 || ioctl(fd, BLKGETSIZE64, &size) < 0)
         verb_fail(c, VERB_NOT_DONE, "file", "The LUN is gone already.", "%s is not erased: %s",
                   path, strerror(errno));
@@ -174,12 +194,15 @@ erase_device(struct call *c, const char *path)
 }
 
 void
-file_erase(struct call *c, const char *path)
+file_erase(struct call *c, const char *path, const struct stat *which)
 {
     struct stat st;
 
-    if (stat(path, &st) == 0 && S_ISBLK(st.st_mode))
-        erase_device(c, path);
+    if (S_ISBLK(which->st_mode))
+        erase_device(c, path, which);
+    else if (lstat(path, &st) == 0 && (st.st_dev != which->st_dev || st.st_ino != which->st_ino))
+        verb_fail(c, VERB_NOT_DONE, "file", "The LUN is gone already.",
+                  "%s is not deleted: it is another file by now", path);
     else if (unlink(path) < 0)
         verb_fail(c, VERB_NOT_DONE, "file", "The LUN is gone already.", "%s is not deleted: %s",
                   path, strerror(errno));

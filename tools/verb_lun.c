@@ -197,6 +197,19 @@ verb_lun_add(struct call *c)
     return 0;
 }
 
+/* While somebody thought about the answer, others may have changed the LUN. */
+static void
+same_still(struct call *c, const struct target_id *id, const char *path)
+{
+    json_t *t = find_target_shown(c, id), *l = find_lun(c, t, call_arg(c, 1));
+
+    if (strcmp(j_str(l, "path"), path) != 0)
+        verb_fail(c, VERB_NOT_DONE, "not-sure", NULL,
+                  "the LUN is %s by now, not %s: nothing was done", j_str(l, "path"), path);
+    json_decref(l);
+    json_decref(t);
+}
+
 int
 verb_lun_remove(struct call *c)
 {
@@ -208,14 +221,17 @@ verb_lun_remove(struct call *c)
     json_t *all = find_all(c), *t = find_target_shown(c, &id);
     json_t *l = find_lun(c, t, call_arg(c, 1));
     const char *path = j_str(l, "path");
+    struct stat which;
 
-    if (erase)
-        file_erase_check(c, path, all, id.tid, j_num(l, "lun"));
+    if (erase) {
+        file_erase_check(c, path, all, id.tid, j_num(l, "lun"), &which);
+        same_still(c, &id, path);
+    }
     verb_ask(c, "logicalunit", "delete",
              json_pack("{sI sI sb}", "tid", (json_int_t)id.tid, "lun", (json_int_t)j_num(l, "lun"),
                        "force", call_opt(c, "force") != NULL));
     if (erase)
-        file_erase(c, path);
+        file_erase(c, path, &which);
     if (verb_json(c, json_pack("{ss sI ss sb}", "target", id.name, "lun",
                                (json_int_t)j_num(l, "lun"), "path", path, "erased", erase)))
         return 0;

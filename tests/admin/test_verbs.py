@@ -4,8 +4,10 @@
 import json
 import os
 import re
+import socket
 import stat
 import subprocess
+import tempfile
 
 from common import MIB, NAME, daemon, file
 from lib import scsi
@@ -221,6 +223,45 @@ def test_lun_add_makes_a_file(settings):
         assert not os.path.exists(d.path("odd.img"))
 
 
+def test_lun_add_keeps_a_file_that_may_be_used(settings):
+    """What the daemon did, or may have done, is not undone by taking the file away."""
+    refusals = {"timeout": True, "not-saved": True, "invalid": False, "": True}
+    for code, stays in refusals.items():
+        with tempfile.TemporaryDirectory(prefix="evtgt-verbs-") as tmp:
+            out = against(settings, tmp, code, "lun", "add", "disk", "new.img", "--create", "1M")
+            assert out.returncode, out
+            assert os.path.exists(os.path.join(tmp, "new.img")) is stays, (code, out)
+            assert ("stays" in out.stderr) is stays, out
+
+
+def against(settings, tmp, code, *args):
+    """A verb beside something that answers like a daemon, and a new LUN with this error, or with
+    the end of the connection."""
+    path = os.path.join(tmp, "sock")
+    target = {"tid": 1, "name": NAME, "luns": []}
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(path)
+        s.listen()
+        s.settimeout(20)
+        p = subprocess.Popen([settings.adm, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, cwd=tmp, env=dict(os.environ, EVTGT_SOCKET=path))
+        while True:
+            c, _ = s.accept()
+            with c, c.makefile("rw") as f:
+                req = json.loads(f.readline())
+                if req["op"] == "show":
+                    answer = {"ok": True, "data": {"targets": [target],
+                                                   "drivers": [{"targets": [target]}]}}
+                    f.write(json.dumps({"v": 1, **answer}) + "\n")
+                    continue
+                if code:
+                    f.write(json.dumps({"v": 1, "ok": False,
+                                        "error": {"code": code, "message": "no"}}) + "\n")
+            break
+        out, err = p.communicate(timeout=20)
+    return subprocess.CompletedProcess(args, p.returncode, out, err)
+
+
 def test_lun_remove(settings):
     targets = [Target("disk", [Lun("a.img", 4 * MIB, 1, kind="file"),
                                Lun("b.img", MIB, 3, kind="file"), Lun("c.img", MIB, 4, kind="file")]),
@@ -240,6 +281,35 @@ def test_lun_remove(settings):
         verb(d, "lun remove disk 4 --keep", says="stays as it is")
         verb(d, "lun remove disk 4", 1, ("no LUN 4", "lun list"))
         assert ask(d, "lun remove disk 77", 1)["code"] == "no-lun"
+
+
+def test_lun_remove_erases_what_was_meant(settings):
+    """No link in place of its file, and nothing that was put there while somebody thought."""
+    with daemon(settings, TWO) as d:
+        real = file(d, "real.img", MIB)
+        os.symlink(real, d.path("link.img"))
+        verb(d, "lun add disk link.img --lun 5")
+        verb(d, "lun remove disk 5 --erase --yes", 1, ("symbolic link", real, "--keep"))
+        assert 5 in luns(d) and os.path.islink(d.path("link.img"))
+        out = terminal(d, "lun remove disk 1 --erase",
+                       lambda: (verb(d, "lun remove disk 1"),
+                                verb(d, "lun add disk other.img --create 1M --lun 1")))
+        assert "by now" in out and os.path.exists(d.path("a.img")), out
+        assert 1 in luns(d) and os.path.exists(d.path("other.img"))
+
+
+def terminal(d, text, meanwhile):
+    """A verb that asks on a terminal; `meanwhile` is called before somebody says yes."""
+    p = subprocess.Popen(["script", "-qec", d.set.adm + " " + text, "/dev/null"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                         env=dict(os.environ, EVTGT_SOCKET=d.sock))
+    got = ""
+    while "Type yes" not in got:
+        part = os.read(p.stdout.fileno(), 4096).decode()
+        assert part, got
+        got += part
+    meanwhile()
+    return got + p.communicate("yes\n", timeout=20)[0]
 
 
 def test_lun_remove_asks_on_a_terminal(settings):
