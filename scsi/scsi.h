@@ -96,7 +96,8 @@ void lun_put(struct lun *lun);
 struct backend *lun_backend(struct lun *lun);
 const struct lun_conf *lun_conf(const struct lun *lun);
 
-/* Live changes, main thread; atomic for the workers. Each sets the unit attentions it owes. */
+/* Live changes, main (a worker: the cache is flushed when it goes off); atomic for the data
+ * workers. Each sets the unit attentions it owes. */
 int lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
 /* Would it? */
 int lun_check(const struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);

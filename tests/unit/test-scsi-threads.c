@@ -20,7 +20,7 @@
 #define NW   2u
 #define DEEP 8u
 
-static struct worker *ws[NW];
+static struct worker *ws[NW + 1]; /* the last one is the administrator's */
 static struct backend *be;
 static struct lun *lun;
 static struct lun_map *maps[2]; /* with the unit, and empty */
@@ -412,12 +412,29 @@ start_storm(void *arg)
         next_command(p, i);
 }
 
+/* In the place of main, which is a worker. */
+static void
+administer(void *arg)
+{
+    unsigned n = *(unsigned *)arg;
+    struct lun_conf conf = *lun_conf(lun);
+    struct lun_state st;
+    char err[128];
+
+    conf.write_cache = n % 3 == 0;
+    snprintf(conf.product_rev, sizeof conf.product_rev, "%u", n);
+    CU_ASSERT_EQUAL(lun_update(lun, &conf, err, sizeof err), 0);
+    lun_set_online(lun, n % 8 != 0);
+    lun_probed(lun, n % 5 == 0 ? BE_EV_GREW : 0);
+    lun_state(lun, &st);
+    usleep(500);
+}
+
 static void
 test_storm(void)
 {
     static struct peer p[NW];
     struct lun_state st;
-    char err[128];
 
     memcpy(data + 4, (const uint8_t[]){0x08, 0x12, 0x04}, 3); /* a MODE SELECT list */
     for (unsigned round = 0; round < 6; round++) {
@@ -430,16 +447,8 @@ test_storm(void)
         }
         for (unsigned i = 0; i < NW; i++)
             call(i, start_storm, &p[i]);
-        for (unsigned n = 0; n < 40; n++) { /* main: what the administrator does */
-            struct lun_conf conf = *lun_conf(lun);
-            conf.write_cache = n % 3 == 0;
-            snprintf(conf.product_rev, sizeof conf.product_rev, "%u", n);
-            CU_ASSERT_EQUAL(lun_update(lun, &conf, err, sizeof err), 0);
-            lun_set_online(lun, n % 8 != 0);
-            lun_probed(lun, n % 5 == 0 ? BE_EV_GREW : 0);
-            lun_state(lun, &st);
-            usleep(500);
-        }
+        for (unsigned n = 0; n < 40; n++)
+            call(NW, administer, &n);
         lun_set_online(lun, true);
         for (unsigned i = 0; i < NW; i++)
             call(i, close_session, &p[i]); /* in the middle of it */
@@ -492,13 +501,13 @@ main(void)
         return 1;
     close(fd);
     unlink(gate);
-    for (unsigned i = 0; i < NW; i++)
+    for (unsigned i = 0; i <= NW; i++)
         if ((ws[i] = worker_start(&(struct worker_opts){.id = i})) == NULL)
             return 1;
     if (set_up() != 0)
         return 1;
     int rc = UNIT_RUN("scsi-threads", tests);
-    for (unsigned i = 0; i < NW; i++) {
+    for (unsigned i = 0; i <= NW; i++) {
         worker_stop(ws[i]);
         worker_join(ws[i]);
     }

@@ -626,8 +626,10 @@ test_node_changes(void)
     open_all(NULL);
     CU_ASSERT_EQUAL(peer_login(&p, 0), LS_OK);
     ready(&p);
-    /* a new map: the session lives, REPORTED LUNS DATA HAS CHANGED */
+    /* a map of other units: the session lives, REPORTED LUNS DATA HAS CHANGED */
     struct tgt_node *n = new_node(32);
+    lun_map_put(n->map);
+    n->map = lun_map_new((struct lun_map_entry[]){{0, f.lun}, {1, f.lun}}, 2);
     publish(n);
     uint8_t bhs[BHS_LEN];
     peer_bhs(&p, bhs, OPC_SCSI_CMD, false, 0x81);
