@@ -83,7 +83,9 @@ rules_do(struct call *c, const struct target_id *id, const struct rule *v, unsig
         if (!j_is(reply, "ok")) {
             const json_t *e = json_object_get(reply, "error");
             verb_fail(c, VERB_NOT_DONE, j_str(e, "code"),
-                      "`acl list TARGET` shows the rules as they were given; nothing was changed.",
+                      c->in_doubt ? "`acl list TARGET` shows which rules there are now."
+                                  : "`acl list TARGET` shows the rules as they were given; nothing "
+                                    "was changed.",
                       "%s: %s", v[i].text, j_str(e, "message"));
         }
         json_decref(reply);

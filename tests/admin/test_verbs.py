@@ -228,38 +228,54 @@ def test_lun_add_keeps_a_file_that_may_be_used(settings):
     refusals = {"timeout": True, "not-saved": True, "invalid": False, "": True}
     for code, stays in refusals.items():
         with tempfile.TemporaryDirectory(prefix="evtgt-verbs-") as tmp:
-            out = against(settings, tmp, code, "lun", "add", "disk", "new.img", "--create", "1M")
+            out = against(settings, tmp, [code], "lun", "add", "disk", "new.img", "--create", "1M")
             assert out.returncode, out
             assert os.path.exists(os.path.join(tmp, "new.img")) is stays, (code, out)
             assert ("stays" in out.stderr) is stays, out
 
 
-def against(settings, tmp, code, *args):
-    """A verb beside something that answers like a daemon, and a new LUN with this error, or with
-    the end of the connection."""
+def test_acl_of_a_daemon_in_doubt(settings):
+    """Rules that hold already are not said to be gone."""
+    for code, undone in (("invalid", True), ("timeout", False), ("not-saved", False)):
+        with tempfile.TemporaryDirectory(prefix="evtgt-verbs-") as tmp:
+            out = against(settings, tmp, ["ok", code, "ok"], "acl", "allow", "disk", "192.0.2.1",
+                          "192.0.2.2")
+            assert out.returncode and ("nothing was changed" in out.stderr) is undone, (code, out)
+            assert out.asked == ["bind", "bind"] + (["unbind"] if undone else []), (code, out.asked)
+
+
+def against(settings, tmp, codes, *args):
+    """A verb beside something that answers like a daemon: what is more than a look with "ok", with
+    these errors one after the other, or with the end of the connection (""). asked: what it was."""
     path = os.path.join(tmp, "sock")
     target = {"tid": 1, "name": NAME, "luns": []}
+    look = {"targets": [target], "drivers": [{"targets": [target]}]}
+    codes, asked = list(codes), []
     with socket.socket(socket.AF_UNIX) as s:
         s.bind(path)
         s.listen()
-        s.settimeout(20)
+        s.settimeout(0.2)
         p = subprocess.Popen([settings.adm, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, cwd=tmp, env=dict(os.environ, EVTGT_SOCKET=path))
-        while True:
-            c, _ = s.accept()
+        while p.poll() is None:
+            try:
+                c, _ = s.accept()
+            except socket.timeout:
+                continue
             with c, c.makefile("rw") as f:
                 req = json.loads(f.readline())
-                if req["op"] == "show":
-                    answer = {"ok": True, "data": {"targets": [target],
-                                                   "drivers": [{"targets": [target]}]}}
-                    f.write(json.dumps({"v": 1, **answer}) + "\n")
-                    continue
+                code = "ok"
+                if req["op"] != "show":
+                    asked.append(req["op"])
+                    code = codes.pop(0)
+                answer = {"ok": True, "data": look} if code == "ok" else {
+                    "ok": False, "error": {"code": code, "message": "no"}}
                 if code:
-                    f.write(json.dumps({"v": 1, "ok": False,
-                                        "error": {"code": code, "message": "no"}}) + "\n")
-            break
+                    f.write(json.dumps({"v": 1, **answer}) + "\n")
         out, err = p.communicate(timeout=20)
-    return subprocess.CompletedProcess(args, p.returncode, out, err)
+    done = subprocess.CompletedProcess(args, p.returncode, out, err)
+    done.asked = asked
+    return done
 
 
 def test_lun_remove(settings):
