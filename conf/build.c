@@ -374,7 +374,7 @@ target_directive(struct builder *b, struct conf_target *t, const struct raw_node
     else if (!row_ok(b, first, n, d, false))
         return;
     else if (d->type && d->type->set)
-        run_setter(b, t, n, d);
+        t->tid_auto = (run_setter(b, t, n, d) && n->by_rule) || t->tid_auto;
     else if (is_bind(n))
         target_bind(b, t, n);
     else if (is_redirect(n))
@@ -597,24 +597,6 @@ build_global(struct builder *b, const struct raw_node *first, const struct raw_n
 
 /* --- across targets -------------------------------------------------------------------------- */
 
-static void
-number_targets(struct conf *c)
-{
-    unsigned next = 1;
-
-    for (unsigned i = 0; i < c->ntargets; i++) {
-        c->targets[i].tid_auto = !c->targets[i].tid;
-        for (unsigned k = 0; !c->targets[i].tid && k < c->ntargets; k++) {
-            if (c->targets[k].tid == next) {
-                next++;
-                k = UINT_MAX; /* look again from the start */
-            }
-        }
-        if (!c->targets[i].tid)
-            c->targets[i].tid = next++;
-    }
-}
-
 /* Identities of LUNs that do not say their own, by the rules of the target they come from. */
 static void
 fill_ids(struct builder *b, struct conf_target *t)
@@ -710,7 +692,7 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
         build_global(&b, raw->top, n);
     check_access(&b);
     check_isns(&b, raw->top);
-    number_targets(b.c);
+    conf_number(b.c, b.ck->running, b.ck->running_stays);
     for (unsigned i = 0; i < b.c->ntargets; i++)
         fill_ids(&b, &b.c->targets[i]);
     conf_check_across(b.c, r);

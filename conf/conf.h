@@ -98,7 +98,7 @@ struct conf_target {
     char name[CONF_NAME_MAX + 1]; /* as the caller's normalisation gave it */
     const char *given;            /* the name as the file has it; the conf's */
     unsigned tid;                 /* > 0, unique */
-    bool tid_auto;                /* nobody chose it */
+    bool tid_auto;                /* nobody chose it: it may change */
     const char *alias;            /* or NULL */
     bool offline, hidden;
     unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
@@ -203,6 +203,10 @@ struct conf_checks {
     int (*isns_server)(const char *text, char *err, size_t errsize, void *arg);
     /* A whole LUN (unknown layers, options of the backing store): 0; -EINVAL and why. */
     int (*lun)(const struct conf_lun *lun, char *err, size_t errsize, void *arg);
+    /* What is served now, for the numbers of targets (NULL: nothing); running_stays: also what the
+     * files do not name stays. */
+    const struct conf *running;
+    bool running_stays;
     void *arg;
 };
 
@@ -291,8 +295,8 @@ struct conf_parts {
     const char *const *names;
     unsigned n;
 };
-/* A new one: `what` as `over` has it (targets that it does not have are gone), the rest as in `base`.
- * Targets without a controller_tid of their own keep that of `base`. Copies deeply. */
+/* A new one: `what` as `over` has it (targets that it does not have are gone), the rest as in
+ * `base`. Targets without a controller_tid of their own keep that of `base`. Copies deeply. */
 struct conf *conf_merge(const struct conf *base, const struct conf *over,
                         const struct conf_parts *what);
 /* What must hold over all targets, as conf_read looks at it. Blocking: paths are resolved. */

@@ -225,37 +225,47 @@ find(const struct conf_target *const *v, unsigned n, const char *name)
     return NULL;
 }
 
-/* Numbers that nobody chose: that of before, else the lowest free one. */
-static void
-number(struct conf *c, const struct conf *base)
+void
+conf_number(struct conf *c, const struct conf *running, bool stays)
 {
-    const struct conf_target **old = sorted(base);
-    uint8_t *taken = xcalloc(1, TID_MAX + 1);
-    unsigned next = 1;
+    enum { FREE, RUNNING, TAKEN };
+    const struct conf_target **old = running ? sorted(running) : NULL;
+    uint8_t *used = xcalloc(1, TID_MAX + 1);
+    unsigned next = 1, nold = running ? running->ntargets : 0;
 
+    for (unsigned i = 0; i < nold && stays; i++)
+        used[old[i]->tid] = RUNNING;
     for (unsigned i = 0; i < c->ntargets; i++) {
-        if (!c->targets[i].tid_auto)
-            taken[c->targets[i].tid] = 1;
+        struct conf_target *t = &c->targets[i];
+        t->tid_auto = t->tid_auto || !t->tid;
+        if (!t->tid_auto)
+            used[t->tid] = TAKEN;
+    }
+    for (unsigned i = 0; i < c->ntargets; i++) { /* number 0 is nobody's: it is none */
+        struct conf_target *t = &c->targets[i];
+        const struct conf_target *was = t->tid_auto ? find(old, nold, t->name) : NULL;
+        if (was)
+            t->tid = used[was->tid] != TAKEN ? was->tid : 0;
+        if (was)
+            used[t->tid] = TAKEN;
     }
     for (unsigned i = 0; i < c->ntargets; i++) {
         struct conf_target *t = &c->targets[i];
-        const struct conf_target *was = t->tid_auto ? find(old, base->ntargets, t->name) : NULL;
-        if (t->tid_auto)
+        if (!t->tid_auto || find(old, nold, t->name))
+            continue;
+        if (used[t->tid] != FREE)
             t->tid = 0;
-        if (was && !taken[was->tid]) {
-            t->tid = was->tid;
-            taken[t->tid] = 1;
-        }
+        used[t->tid] = TAKEN;
     }
     for (unsigned i = 0; i < c->ntargets; i++) {
         if (c->targets[i].tid)
             continue;
-        while (next < TID_MAX && taken[next])
+        while (next < TID_MAX && used[next] != FREE)
             next++;
         c->targets[i].tid = next;
-        taken[next] = 1;
+        used[next] = TAKEN;
     }
-    free(taken);
+    free(used);
     free(old);
 }
 
@@ -279,6 +289,6 @@ conf_merge(const struct conf *base, const struct conf *over, const struct conf_p
         if (comes)
             conf_add_target(c, &over->targets[i]);
     }
-    number(c, base);
+    conf_number(c, base, false);
     return c;
 }

@@ -29,13 +29,19 @@ struct raw_node {
     char *name, *value; /* value "" when there was none */
     struct conf_pos pos, vpos;
     bool is_block;
-    bool quoted; /* the value stood in quotes */
+    bool quoted;  /* the value stood in quotes */
+    bool by_rule; /* a syntax's rule says it, nobody wrote it */
 };
 
 struct conf_raw {
     struct conf_file *files;
     struct raw_node *top;
 };
+
+/* copy.c: numbers of targets that nobody chose: that of the target in `running` (NULL: none), else
+ * the one it has by a rule of its syntax if that is free, else the lowest free one. stays: what is
+ * in `running` and not in `c` keeps its number. */
+void conf_number(struct conf *c, const struct conf *running, bool stays);
 
 /* source.c */
 char *source_grow(char *p, size_t used, size_t size);

@@ -261,9 +261,10 @@ one_target(struct raw_node *t, unsigned *tid, bool ids, struct conf_report *r)
     uint64_t n;
 
     ++*tid;
-    if (!own)
+    if (!own) {
         add_number(t, "controller_tid", *tid);
-    else if (conf_parse_uint(own->value, 1, 65535, &n) == 0)
+        child(t, "controller_tid")->by_rule = true;
+    } else if (conf_parse_uint(own->value, 1, 65535, &n) == 0)
         *tid = (unsigned)n;
     merge_lines(t, r);
     number_stores(t);

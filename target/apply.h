@@ -152,7 +152,8 @@ struct apply_job {
 
 /* apply_source.c: the configuration that is asked for, from the bundle or by the opener's task;
  * NULL: errors are in the report. In a helper. */
-struct conf *apply_source(const struct apply_ask *ask, struct conf_report *r);
+struct conf *apply_source(const struct apply_ask *ask, const struct conf *have,
+                          struct conf_report *r);
 /* What the daemon was started with. */
 struct apply_file {
     const char *path; /* NULL: the daemon has none */

@@ -99,7 +99,7 @@ job_read(struct helper_job *h)
     struct apply_job *job = container_of(h, struct apply_job, helper);
     const struct apply_ask *ask = &job->ask;
     struct conf_report across;
-    struct conf *want = apply_source(ask, &job->report);
+    struct conf *want = apply_source(ask, job->have, &job->report);
     bool all_of_it = ask->ntargets == 0;
 
     if (!want)

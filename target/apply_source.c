@@ -131,20 +131,23 @@ own_bundle(struct conf_report *r)
 }
 
 struct conf *
-apply_source(const struct apply_ask *ask, struct conf_report *r)
+apply_source(const struct apply_ask *ask, const struct conf *have, struct conf_report *r)
 {
     json_t *j = ask->reload ? own_bundle(r) : json_incref(ask->bundle);
+    struct conf_checks checks = *apply_checks();
     struct conf *c = NULL;
     char err[512] = "";
 
     if (!j)
         return NULL;
+    checks.running = have;
+    checks.running_stays = !ask->whole;
     struct conf_bundle *b = conf_bundle_unpack(j, err, sizeof err);
     json_decref(j);
     if (!b)
         conf_report_add(r, true, &asked_pos, "bundle: %s", err);
     else
-        c = conf_read_bundle(b, apply_checks(), r);
+        c = conf_read_bundle(b, &checks, r);
     conf_bundle_free(b);
     if (c && ask->reload)
         take_listen(c, r);
