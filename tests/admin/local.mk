@@ -22,6 +22,8 @@ EXTRA_DIST += tests/admin/test_tgt_admin.py
 EXTRA_DIST += tests/admin/test_tgt_admin_conf.py
 EXTRA_DIST += tests/admin/test_tgtimg.py
 EXTRA_DIST += tests/admin/verbs.py
+EXTRA_DIST += tests/admin/live/__init__.py tests/admin/live/moves.py tests/admin/live/parse.py \
+	tests/admin/live/race.py tests/admin/live/run
 EXTRA_DIST += tests/admin/test_completion.py
 EXTRA_DIST += tests/admin/test_saveall.py
 EXTRA_DIST += tests/admin/test_verbs.py
