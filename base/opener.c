@@ -375,8 +375,10 @@ ask(const struct opener_request *rq)
     int sv[2], fds[FDS_MAX], err = -EIO;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
         return -errno;
-    int give[FDS_MAX] = {sv[1], voucher};
-    unsigned n_give = rq->op == OPENER_PERMIT && voucher >= 0 ? 2 : 1;
+    /* permits come from main, which alone may look at it; the rest also from helpers */
+    int by = rq->op == OPENER_PERMIT ? voucher : -1;
+    int give[FDS_MAX] = {sv[1], by};
+    unsigned n_give = by >= 0 ? 2 : 1;
     pthread_mutex_lock(&sock_lock);
     int to = child_sock >= 0 ? child_sock : daemon_sock;
     int sent = to >= 0 ? send_fds(to, rq, sizeof *rq, give, n_give) : -EPIPE;
