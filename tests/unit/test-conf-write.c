@@ -250,6 +250,43 @@ test_any_value(void)
     }
 }
 
+/* tgt numbers targets by their place among all: what is served already, and what somebody chose,
+ * comes first; the identities follow. */
+static void
+test_numbers_give_way(void)
+{
+    struct conf *served = parse("<target iqn.2001-04.a:z>\ncontroller_tid 1\n</target>\n"
+                                "<target iqn.2001-04.a:c>\ncontroller_tid 7\n</target>\n");
+    struct conf_checks checks = *apply_checks();
+    const char *text = "syntax tgt\n"
+                       "<target iqn.2001-04.a:a>\nbacking-store /a\n</target>\n"
+                       "<target iqn.2001-04.a:b>\ncontroller_tid 3\n</target>\n"
+                       "<target iqn.2001-04.a:c>\nbacking-store /c\n</target>\n"
+                       "<target iqn.2001-04.a:d>\n</target>\n";
+    const struct {
+        const struct conf *running;
+        bool stays;
+        unsigned a, b, c, d;
+    } rows[] = {{NULL, true, 1, 3, 4, 5}, {served, true, 2, 3, 7, 5}, {served, false, 1, 3, 7, 5}};
+
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char id[64];
+        checks.running = rows[i].running;
+        checks.running_stays = rows[i].stays;
+        struct conf *c = parse_with(text, &checks);
+        CU_ASSERT_EQUAL(conf_find_target(c, "iqn.2001-04.a:a")->tid, rows[i].a);
+        CU_ASSERT_EQUAL(conf_find_target(c, "iqn.2001-04.a:b")->tid, rows[i].b);
+        CU_ASSERT_EQUAL(conf_find_target(c, "iqn.2001-04.a:c")->tid, rows[i].c);
+        CU_ASSERT_EQUAL(conf_find_target(c, "iqn.2001-04.a:d")->tid, rows[i].d);
+        snprintf(id, sizeof id, "IET     %04x%04x", rows[i].a, 1u);
+        CU_ASSERT_STRING_EQUAL(conf_find_target(c, "iqn.2001-04.a:a")->luns[0].scsi_id, id);
+        snprintf(id, sizeof id, "IET     %04x%04x", rows[i].c, 1u);
+        CU_ASSERT_STRING_EQUAL(conf_find_target(c, "iqn.2001-04.a:c")->luns[0].scsi_id, id);
+        conf_free(c);
+    }
+    conf_free(served);
+}
+
 int
 main(void)
 {
@@ -258,6 +295,7 @@ main(void)
         {"no directive is missing here", test_all_directives},
         {"nor one that may stand in two places", test_all_scopes},
         {"any value", test_any_value},
+        {"numbers of tgt's rule give way", test_numbers_give_way},
     };
     return UNIT_RUN("conf-write", tests);
 }

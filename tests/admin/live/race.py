@@ -53,9 +53,7 @@ def mixed(d, i):
                         "secret-of-mixed-%d\n" % i),
                        (["target", "set", name, "alias=number %d" % i], ""),
                        (["acl", "allow", name, "iqn.2001-04.a:%d" % i], ""),
-                       (["system"], "")):
-        if args == ["system"]:
-            args = ["portal", "list"]
+                       (["portal", "list"], "")):
         rc, out = verb(d, *args, text=text)
         if rc:
             return rc, "%s: %s" % (" ".join(str(a) for a in args), out)
