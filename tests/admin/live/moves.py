@@ -185,8 +185,8 @@ class Moves:
             del self.conf["targets"][name]
 
     def move_target_in_use(self):
-        """Somebody is logged in there."""
-        name = self.pick([n for n in self.conf["targets"] if n not in TARGETS])
+        """Somebody is logged in there all the time; the load pauses between its rounds."""
+        name = IQN + "watched"
         self.do(True, verb=["target", "delete", name],
                 old=["--op", "delete", "--mode", "target", "--tid", self.tid(name)],
                 raw=("target", "delete", {"tid": self.tid(name)}))
