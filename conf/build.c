@@ -604,6 +604,7 @@ fill_ids(struct builder *b, struct conf_target *t)
     unsigned ids = t->ids != CONF_UNSET ? t->ids : b->c->ids;
     char err[256];
 
+    t->ids = ids; /* also where the target goes somewhere without the rest of this file */
     for (unsigned i = 0; i < t->nluns && ids != CONF_UNSET && ids != IDS_EVTGT; i++) {
         if (conf_lun_ids(&t->luns[i], (enum conf_ids)ids, t->tid, t->given, err, sizeof err) < 0)
             conf_report_add(b->r, true, &t->luns[i].pos, "%s", err);

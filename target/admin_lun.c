@@ -100,7 +100,7 @@ admin_lun_new(struct admin_req *r)
     if (n < 0)
         return;
     snprintf(alone, sizeof alone, "%s %u", r->target->name, r->lun);
-    if (apply_lun_new(kv, (unsigned)n, alone, on_made, r, err, sizeof err) < 0)
+    if (apply_lun_new(r->target, r->lun, kv, (unsigned)n, alone, on_made, r, err, sizeof err) < 0)
         admin_fail(r, AE_INVALID, "%s", err);
 }
 

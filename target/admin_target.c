@@ -43,7 +43,8 @@ admin_target_new(struct admin_req *r)
     } else if (model_target_find(tid) || model_target_by_name(name)) {
         admin_fail(r, AE_TARGET_EXISTS, NULL);
     } else {
-        model_target_new(tid, name);
+        struct model_target *t = model_target_new(tid, name);
+        snprintf(t->given, sizeof t->given, "%s", given);
         log_event(LL_NOTICE, LA_ADMIN, "target-new tid=%u name=%s", tid, LOG_ESC(name));
         admin_publish(r);
     }

@@ -85,17 +85,11 @@ diff_options(struct apply_plan *p, const struct conf *have, const struct conf *w
 static bool
 is_known(const char *name)
 {
-    static const char *const others[] = {"iSNS",
-                                         "iSNSServerIP",
-                                         "iSNSServer",
-                                         "iSNSServerPort",
-                                         "iSNSAccessControl",
-                                         "incominguser",
-                                         "outgoinguser",
-                                         "incomingdiscoveryuser",
-                                         "outgoingdiscoveryuser",
-                                         "portal",
-                                         "ids"};
+    static const char *const others[] = {
+        "iSNS",           "iSNSServerIP",          "iSNSServer",
+        "iSNSServerPort", "iSNSAccessControl",     "incominguser",
+        "outgoinguser",   "incomingdiscoveryuser", "outgoingdiscoveryuser",
+        "portal"};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(others[i], name) == 0)
             return true;
@@ -110,9 +104,10 @@ is_known(const char *name)
 static bool
 is_live(const char *name)
 {
-    static const char *const live[] = {"discovery-filter", "nop_interval",       "nop_count",
-                                       "chap-algorithms",  "chap-legacy-sha1-7", "autosave",
-                                       "initiators-allow", "initiators-deny",    "targets-allow"};
+    static const char *const live[] = {
+        "discovery-filter",   "nop_interval", "nop_count",        "chap-algorithms",
+        "chap-legacy-sha1-7", "autosave",     "initiators-allow", "initiators-deny",
+        "targets-allow",      "ids"};
     for (unsigned i = 0; i < sizeof live / sizeof *live; i++) {
         if (strcmp(live[i], name) == 0)
             return true;

@@ -275,6 +275,8 @@ diff_numbers(struct one *o)
         say(o, HOW_LIVE, "MaxQueueCmd %u", or_usual(w->max_cmds, MODEL_MAX_CMDS));
     if (h->chap_algs != w->chap_algs)
         say(o, HOW_LIVE, "chap-algorithms");
+    if (h->ids != w->ids) /* of disks that come; those that are there are compared by themselves */
+        say(o, HOW_LIVE, "ids");
     if (h->chap_sha1_7 != w->chap_sha1_7)
         say(o, HOW_LIVE, "chap-legacy-sha1-7");
     if (h->offline != w->offline)

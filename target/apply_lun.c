@@ -149,10 +149,27 @@ apply_lun_ident_taken(const struct conf_lun *l, const struct store *s, char *err
     return false;
 }
 
+/* As it would be if the configuration had it in this target. */
+static int
+fill_ids(struct conf_lun *l, const struct model_target *t, unsigned number, char *err,
+         size_t errsize)
+{
+    unsigned ids = t->ids;
+    int rc = 0;
+
+    if (ids == MODEL_UNSET && model.conf)
+        ids = model.conf->ids;
+    l->number = (int)number;
+    if (ids != CONF_UNSET)
+        rc = conf_lun_ids(l, (enum conf_ids)ids, t->tid, t->given, err, errsize);
+    l->number = -1;
+    return rc;
+}
+
 int
-apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
-              void (*done)(struct store *s, const char *err, void *arg), void *arg, char *err,
-              size_t errsize)
+apply_lun_new(const struct model_target *t, unsigned number, const struct apply_kv *kv, unsigned n,
+              const char *alone_id, void (*done)(struct store *s, const char *err, void *arg),
+              void *arg, char *err, size_t errsize)
 {
     struct conf_lun l;
     char warn[512] = "";
@@ -170,9 +187,10 @@ apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
         if (rc == -ENOENT)
             snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
     }
-    l.number = -1;
     if (rc == 0)
         rc = conf_lun_check(&l, err, errsize);
+    if (rc == 0)
+        rc = fill_ids(&l, t, number, err, errsize);
     if (rc == 0)
         rc = apply_store_check(&l, err, errsize);
     struct store *same = NULL;

@@ -110,6 +110,9 @@ apply_target_set(struct model_target *t, const struct conf_target *ct)
     snprintf(t->alias, sizeof t->alias, "%s", ct->alias ? ct->alias : "");
     t->offline = ct->offline;
     t->hidden = ct->hidden;
+    if (ct->given)
+        snprintf(t->given, sizeof t->given, "%s", ct->given);
+    t->ids = ct->ids; /* CONF_UNSET is MODEL_UNSET */
     t->nop_interval_s = ct->nop_interval_s;
     t->nop_count = ct->nop_count;
     t->max_cmds = ct->max_cmds != CONF_UNSET ? ct->max_cmds : MODEL_MAX_CMDS;

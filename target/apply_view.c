@@ -108,12 +108,12 @@ view_target(struct conf *c, const struct model_target *mt)
                             .nop_interval_s = mt->nop_interval_s,
                             .nop_count = mt->nop_count,
                             .max_cmds = mt->max_cmds != MODEL_MAX_CMDS ? mt->max_cmds : CONF_UNSET,
-                            .ids = CONF_UNSET, /* they stand at the LUNs */
+                            .ids = mt->ids,
                             .chap_algs = mt->auth.algs,
                             .chap_sha1_7 = mt->auth.sha1_7};
 
     memcpy(t.name, mt->name, sizeof t.name);
-    t.given = conf_keep(c, mt->name);
+    t.given = conf_keep(c, mt->given);
     t.alias = mt->alias[0] ? conf_keep(c, mt->alias) : NULL;
     view_keys(c, &t, mt);
     view_redirect(c, &t, mt);
@@ -215,7 +215,6 @@ view_globals(struct conf *c)
     c->chap_sha1_7 = as_said(c->chap_sha1_7, 0, model.auth.sha1_7);
     c->nop_interval_s = model.nop_interval_s;
     c->nop_count = model.nop_count;
-    c->ids = CONF_UNSET; /* they stand at the LUNs, and new ones do not follow it */
     c->discovery_filter = filters[model.filter];
     view_isns(c);
     view_portals(c);

@@ -113,8 +113,10 @@ model_target_new(unsigned tid, const char *name)
     worker_assert_owner(model.main);
     t->tid = tid;
     snprintf(t->name, sizeof t->name, "%s", name);
+    memcpy(t->given, t->name, sizeof t->given);
     t->nop_interval_s = t->nop_count = 0xffffffffu;
     t->max_cmds = MODEL_MAX_CMDS;
+    t->ids = MODEL_UNSET;
     keys_defaults(&t->keys);
     model_auth_init(&t->auth, false);
     list_init(&t->rules);
@@ -349,8 +351,7 @@ make_node(struct model_target *t, char *err, size_t errsize)
         memcpy(n->binds, t->binds, t->nbinds * sizeof *n->binds);
     n->offline = t->offline || model.offline;
     n->hidden = t->hidden;
-    n->nop_interval_s =
-        t->nop_interval_s != MODEL_UNSET ? t->nop_interval_s : model.nop_interval_s;
+    n->nop_interval_s = t->nop_interval_s != MODEL_UNSET ? t->nop_interval_s : model.nop_interval_s;
     n->nop_count = t->nop_count != MODEL_UNSET ? t->nop_count : model.nop_count;
     n->max_cmds = t->max_cmds;
     n->keys = t->keys;

@@ -19,21 +19,21 @@ struct cstore;
 
 /* One logical unit and its backing store; several targets may map the same one. */
 struct store {
-    struct list link;       /* model.stores */
-    struct list path_link;  /* model.by_path */
-    struct list ident_link; /* model.by_ident, once what it is is known */
-    unsigned users;         /* model_lun entries, and an operation under way */
-    struct conf_lun *conf;  /* settings; apply.c looks inside */
-    char type[16];          /* "fileio", ...; "" until known */
-    char *alone_id;         /* identity text of a store that has none of its own (null) */
-    bool is_twin;           /* opened more than once with different settings */
-    bool is_leaving;        /* another is being put in its place */
-    bool is_gone;           /* removed: nobody may start anything with it */
-    bool permit_stays;      /* another store of this path follows when it is closed */
+    struct list link;         /* model.stores */
+    struct list path_link;    /* model.by_path */
+    struct list ident_link;   /* model.by_ident, once what it is is known */
+    unsigned users;           /* model_lun entries, and an operation under way */
+    struct conf_lun *conf;    /* settings; apply.c looks inside */
+    char type[16];            /* "fileio", ...; "" until known */
+    char *alone_id;           /* identity text of a store that has none of its own (null) */
+    bool is_twin;             /* opened more than once with different settings */
+    bool is_leaving;          /* another is being put in its place */
+    bool is_gone;             /* removed: nobody may start anything with it */
+    bool permit_stays;        /* another store of this path follows when it is closed */
     unsigned mapped, leaving; /* model_lun entries; those that a planned change takes away */
-    struct backend *be;     /* NULL until its type is known */
-    struct lun *lun;        /* NULL until the first attempt to open has ended */
-    bool identity_known;    /* the lun's identity is the store's own */
+    struct backend *be;       /* NULL until its type is known */
+    struct lun *lun;          /* NULL until the first attempt to open has ended */
+    bool identity_known;      /* the lun's identity is the store's own */
     /* one helper job at once: open, probe or close */
     struct helper_job job;
     bool busy;
@@ -85,11 +85,13 @@ struct model_target {
     struct list link; /* model.targets, by tid */
     unsigned tid;
     char name[ISCSI_NAME_MAX + 1];
+    char given[ISCSI_NAME_MAX + 1]; /* the name as it was written: IET's ids are made of it */
     char alias[256];
     bool offline;
     bool hidden;                        /* discovery does not tell of it */
     unsigned nop_interval_s, nop_count; /* 0xffffffff: the daemon's */
     unsigned max_cmds;
+    unsigned ids; /* enum conf_ids: the rules for disks that come; MODEL_UNSET: the daemon's */
     struct key_values keys;
     struct model_auth auth;
     struct portal_id *binds; /* portals and groups (name ""); none: all */
@@ -222,10 +224,12 @@ void apply_start(const struct conf *c, void (*done)(void *arg, const char *err),
 struct apply_kv {
     const char *name, *value;
 };
-/* A new LUN: settings by directive names ("backing-store" for the path). done(store, err): err ""
+/* A new LUN, which t will have under this number (its identity may be made of both): settings by
+ * directive names ("backing-store" for the path). done(store, err): err ""
  * and the store with one user, which the caller hands to model_lun_add and drops; or NULL and the
  * message, nothing left behind. Settings that are wrong come back at once: -EINVAL and err. */
-int apply_lun_new(const struct apply_kv *kv, unsigned n, const char *alone_id,
+int apply_lun_new(const struct model_target *t, unsigned number, const struct apply_kv *kv,
+                  unsigned n, const char *alone_id,
                   void (*done)(struct store *s, const char *err, void *arg), void *arg, char *err,
                   size_t errsize);
 /* Live change of settings: all or nothing. 0, or -EINVAL and err. Refuses what wants the backing

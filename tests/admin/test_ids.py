@@ -149,6 +149,39 @@ def test_ids_iet(settings):
         d.cleanup()
 
 
+def test_ids_later(settings):
+    """Units that the admin socket makes are those that the configuration would have made."""
+    text = "ids iet\n" + "".join(
+        "<target %s%s>\n initiator-address ALL\n controller_tid %d\n%s <backing-store DIR/%s>\n  lun %d\n"
+        " </backing-store>\n</target>\n" % (IQN, n, tid, ids, path, lun)
+        for n, tid, ids, path, lun in (("Given", 3, "", "a.img", 1), ("tgts", 4, " ids tgt\n", "b.img", 2),
+                                       ("ours", 5, " ids evtgt\n", "c.img", 1)))
+    d = FromFile(text, settings, ["a.img", "b.img", "c.img", "d.img"])
+    try:
+        d.start()
+
+        def make(tid, lun, path, *params):
+            d.iscsi("--op", "new", "--mode", "logicalunit", "--tid", str(tid), "--lun", str(lun), "-b",
+                    d.path(path), *params)
+
+        for name, tid, lun, path in (("Given", 3, 1, "a.img"), ("tgts", 4, 2, "b.img"), ("ours", 5, 1, "c.img")):
+            before = seen(d.addr, IQN + name, lun)
+            d.iscsi("--op", "delete", "--mode", "logicalunit", "--tid", str(tid), "--lun", str(lun))
+            make(tid, lun, path)
+            assert seen(d.addr, IQN + name, lun) == before, name
+        # of a target that the configuration does not know
+        d.iscsi("--op", "new", "--mode", "target", "--tid", "9", "-T", IQN + "Later")
+        d.iscsi("--op", "bind", "--mode", "target", "--tid", "9", "-I", "ALL")
+        make(9, 258, "d.img")
+        got = seen(d.addr, IQN + "Later", 258)
+        want = hashlib.md5((IQN + "Later").encode() + (258).to_bytes(4, "little")).digest()
+        assert got["ids"] == [(1, 1, b"IET\0\0\0\0\0" + want)], got
+        assert got["serial"].decode() == want.hex() and got["vendor"] == b"IET     ", got
+        d.stop()
+    finally:
+        d.cleanup()
+
+
 def test_designators_given(settings):
     """As `evtgtadm convert` writes them: in this order, and nothing else of the unit."""
     opts = ["designator naa 3000000100000001", "designator t10 494554202020202030303031",
