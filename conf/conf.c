@@ -127,7 +127,7 @@ conf_free(struct conf *c)
     conf_accounts_fini(&c->accounts);
     conf_accounts_fini(&c->discovery);
     for (unsigned i = 0; i < CONF_ACCESS_FILES; i++)
-        access_fini(&c->access[i]);
+        conf_access_fini(&c->access[i]);
     free(c->isns_servers);
     raw_free(c->raw);
     conf_kept_free(c);

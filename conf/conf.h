@@ -152,6 +152,7 @@ struct conf_access {
     struct conf_access_line *lines;
     unsigned n;
 };
+#define CONF_ACCESS_MAX (1u << 20) /* bytes of an access file */
 
 struct conf {
     unsigned workers;      /* CONF_UNSET: not said; likewise below */
@@ -328,6 +329,12 @@ const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
 /* The first line of a file that only its owner (root or this user) may read, as a new secret. 0, or
  * -EINVAL and why. Blocking. */
 int conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize);
+/* The lines of an access file, added to a, whose path is set; checks may be NULL. False: some do not
+ * hold, all told in r. */
+bool conf_access_text(struct conf_access *a, enum conf_access_file which, const char *text,
+                      size_t len, const struct conf_checks *checks, struct conf_report *r);
+bool conf_access_same(const struct conf_access *a, const struct conf_access *b);
+void conf_access_fini(struct conf_access *a); /* the lines */
 /* A comma list of md5, sha1, sha256, sha3-256 or their numbers, as bits. 0 or -EINVAL. */
 int conf_parse_chap_algs(const char *text, unsigned *out);
 /* on/off, yes/no, true/false, 1/0 in any case; -EINVAL. */

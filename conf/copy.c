@@ -156,7 +156,7 @@ conf_copy_globals(struct conf *c, const struct conf *from)
     conf_accounts_fini(&c->accounts);
     conf_accounts_fini(&c->discovery);
     for (unsigned i = 0; i < CONF_ACCESS_FILES; i++)
-        access_fini(&c->access[i]);
+        conf_access_fini(&c->access[i]);
     free(c->isns_servers);
     free(c->portals);
     *c = *from;

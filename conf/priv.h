@@ -164,8 +164,6 @@ void conf_accounts_fini(struct conf_accounts *list);
 /* Reads the file that the directive names, or complains. */
 void access_read(const struct account_ctx *ctx, struct conf_access *a, enum conf_access_file which,
                  const struct raw_node *n);
-bool access_same(const struct conf_access *a, const struct conf_access *b);
-void access_fini(struct conf_access *a);
 
 /* copy.c */
 void conf_kept_free(struct conf *c);

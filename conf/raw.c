@@ -447,7 +447,8 @@ foreign(struct parser *p, struct conf_file *file, const char *text, size_t len)
         file->syntax = syntax_guess(file->name, text, len);
     struct syntax_in in = {p->raw, file, p->src, p->r, file->syntax, text, len};
     bool lio = file->syntax == CONF_SYNTAX_LIO;
-    if (!lio && file->syntax != CONF_SYNTAX_IET && file->syntax != CONF_SYNTAX_IET04)
+    if (!lio && file->syntax != CONF_SYNTAX_IET && file->syntax != CONF_SYNTAX_IET04 &&
+        file->syntax != CONF_SYNTAX_IET_RULES)
         return false;
     if (p->nblocks) {
         struct conf_pos pos = {file->name, 0, 0};

@@ -152,8 +152,13 @@ conf_source_files(void)
 }
 
 static const char *const syntaxes[] = {
-    [CONF_SYNTAX_AUTO] = "auto", [CONF_SYNTAX_EVTGT] = "evtgt", [CONF_SYNTAX_TGT] = "tgt",
-    [CONF_SYNTAX_IET] = "iet",   [CONF_SYNTAX_LIO] = "lio",     [CONF_SYNTAX_IET04] = "iet-0.4",
+    [CONF_SYNTAX_AUTO] = "auto",
+    [CONF_SYNTAX_EVTGT] = "evtgt",
+    [CONF_SYNTAX_TGT] = "tgt",
+    [CONF_SYNTAX_IET] = "iet",
+    [CONF_SYNTAX_LIO] = "lio",
+    [CONF_SYNTAX_IET04] = "iet-0.4",
+    [CONF_SYNTAX_IET_RULES] = "iet-rules",
 };
 
 const char *

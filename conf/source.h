@@ -51,9 +51,11 @@ enum conf_syntax {
     CONF_SYNTAX_TGT,
     CONF_SYNTAX_IET,
     CONF_SYNTAX_LIO,
-    CONF_SYNTAX_IET04, /* ietd.conf, with access files as IET 0.4 took them */
+    CONF_SYNTAX_IET04,     /* ietd.conf, with access files as IET 0.4 took them */
+    CONF_SYNTAX_IET_RULES, /* ietd.conf, with access files as rules of each target */
 };
-/* "auto", "evtgt", "tgt", "iet", "lio", "iet-0.4"; by name: false when there is no such one. */
+/* "auto", "evtgt", "tgt", "iet", "lio", "iet-0.4", "iet-rules"; by name: false when there is no
+ * such one. */
 const char *conf_syntax_name(enum conf_syntax syntax);
 bool conf_syntax_find(const char *name, enum conf_syntax *out);
 

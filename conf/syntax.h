@@ -49,7 +49,9 @@ char *syntax_quoted(const char *word);
 struct iet_access;
 struct iet_access *iet_access_read(const struct syntax_in *in);
 void iet_access_free(struct iet_access *a);
-/* The rules of one target, as nodes of its block. */
+/* What stays in use, as directives outside of targets. */
+void iet_access_global(const struct iet_access *a, struct syntax_list *list);
+/* Else the rules of one target, as nodes of its block. */
 void iet_access_nodes(struct iet_access *a, const struct raw_node *target,
                       struct syntax_list *list);
 

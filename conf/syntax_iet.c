@@ -464,6 +464,11 @@ syntax_iet(const struct syntax_in *in)
     syntax_list_init(&p.top);
     syntax_list_init(&p.block);
     p.access = iet_access_read(in);
+    iet_access_global(p.access, &p.top);
+    if (!in->file->parent) { /* targets that are made later are as IET would have made them */
+        const struct conf_pos pos = {in->file->name, 1, 1};
+        syntax_add(&p.top, in->file, pos, pos, "ids", "iet");
+    }
     while (s < end) {
         char *line = xmalloc((size_t)(end - s) < 65536 ? (size_t)(end - s) + 1 : 65537);
         size_t n = 0, lines = 0;

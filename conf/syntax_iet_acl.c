@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IET's initiators.allow, initiators.deny and targets.allow -> rules of each target.  They are
- * looked for beside ietd.conf, then in /etc/iet and /etc, where IET itself looks.  Of a file the
- * first line that names the target, or ALL, is the one that counts.
+ * IET's initiators.allow, initiators.deny and targets.allow.  They are looked for beside ietd.conf,
+ * then in /etc/iet and /etc, where IET itself looks.  Where they say who is admitted they stay in
+ * use, by directives that have their meaning.  Else (0.4 without a deny file, none of them, a file
+ * that another one includes: directives would hold for that one's targets too; or asked for) they
+ * become rules of each target.  Of a file the first line that names the target, or ALL, is the one
+ * that counts.
  *
  *   initiators.deny exists   admitted is whom it does not name, or initiators.allow does (both
  *                            generations)
@@ -25,6 +28,8 @@
 
 enum { ALLOW, DENY, TARGETS, FILES };
 static const char *const names[FILES] = {"initiators.allow", "initiators.deny", "targets.allow"};
+static const char *const directives[FILES] = {"initiators-allow", "initiators-deny",
+                                              "targets-allow"};
 
 struct entry {
     char *text;
@@ -41,6 +46,8 @@ struct line {
 
 struct acl_file {
     struct conf_file *file; /* NULL: there is none */
+    char *text;             /* NULL: it cannot be read */
+    size_t len;
     struct line *v;
     size_t n;
 };
@@ -48,6 +55,7 @@ struct acl_file {
 struct iet_access {
     const struct syntax_in *in;
     struct acl_file f[FILES];
+    bool in_use; /* by directives */
 };
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -192,8 +200,8 @@ try_file(struct iet_access *a, unsigned which, const char *path)
         conf_report_add(in->r, true, &pos, "cannot read the file: %s", strerror(-rc));
         return true;
     }
-    parse(a, which, text, len);
-    source_wipe_free(text, len);
+    a->f[which].text = text;
+    a->f[which].len = len;
     return true;
 }
 
@@ -217,6 +225,17 @@ find_file(struct iet_access *a, unsigned which)
     }
 }
 
+static bool
+stay_in_use(const struct iet_access *a)
+{
+    const struct syntax_in *in = a->in;
+    const struct conf_file *f = a->f[DENY].file;
+
+    if (!f && in->syntax != CONF_SYNTAX_IET04)
+        f = a->f[ALLOW].file;
+    return f && f->name[0] == '/' && in->syntax != CONF_SYNTAX_IET_RULES && !in->file->parent;
+}
+
 struct iet_access *
 iet_access_read(const struct syntax_in *in)
 {
@@ -226,6 +245,11 @@ iet_access_read(const struct syntax_in *in)
     a->in = in;
     for (unsigned i = 0; i < FILES && in->src; i++)
         find_file(a, i);
+    a->in_use = stay_in_use(a);
+    for (unsigned i = 0; i < FILES && !a->in_use; i++) {
+        if (a->f[i].text)
+            parse(a, i, a->f[i].text, a->f[i].len);
+    }
     if (in->syntax == CONF_SYNTAX_IET04 && !a->f[DENY].file)
         conf_report_add(in->r, false, &pos,
                         "no initiators.deny: everybody is admitted, as IET 0.4 has it; with "
@@ -248,6 +272,7 @@ iet_access_free(struct iet_access *a)
             free(a->f[i].v[k].target);
         }
         free(a->f[i].v);
+        source_wipe_free(a->f[i].text, a->f[i].len);
     }
     free(a);
 }
@@ -331,10 +356,23 @@ target_addresses(struct iet_access *a, const struct raw_node *t, struct syntax_l
 }
 
 void
+iet_access_global(const struct iet_access *a, struct syntax_list *list)
+{
+    const struct conf_pos pos = {a->in->file->name, 1, 1};
+
+    for (unsigned i = 0; i < FILES && a->in_use; i++) {
+        if (a->f[i].text)
+            syntax_add(list, a->in->file, pos, pos, directives[i], a->f[i].file->name);
+    }
+}
+
+void
 iet_access_nodes(struct iet_access *a, const struct raw_node *t, struct syntax_list *list)
 {
     const struct line *allow = pick(&a->f[ALLOW], t->value), *deny = pick(&a->f[DENY], t->value);
 
+    if (a->in_use)
+        return;
     if (!a->f[DENY].file && a->in->syntax == CONF_SYNTAX_IET04) {
         admit_all(a, t, list);
     } else if (!a->f[DENY].file || count(deny, ENTRY_ALL)) {

@@ -504,8 +504,8 @@ show_access(const void *obj, const struct directive *d, unsigned i, struct text 
 static bool
 same_access(const void *a, const void *b, const struct directive *d)
 {
-    return access_same((const void *)((const char *)a + d->off),
-                       (const void *)((const char *)b + d->off));
+    return conf_access_same((const void *)((const char *)a + d->off),
+                            (const void *)((const char *)b + d->off));
 }
 
 /* The settings of redirection stand in one list; the i-th of this name. */

@@ -93,8 +93,12 @@ acl_files_add(struct acl_files *f, enum acl_file which, const char *target, cons
         warn[0] = '\0';
     acl_files_exists(f, which);
     if (!all && name_fold(target, strlen(target), folded, &why) != 0) {
-        (void)snprintf(err, errsize, "target name \"%.64s\": %s", target, why);
-        return -EINVAL;
+        /* IET compares names: one that no target can have never fits */
+        if (warn != NULL)
+            (void)snprintf(warn, warnsize,
+                           "no target has the name \"%.64s\": %s; the line counts for nothing",
+                           target, why);
+        return 0;
     }
     struct acl_list *l = acl_list_new();
     if (add_entries(l, entries, which != ACL_TARGETS_ALLOW, &says) < 0) {

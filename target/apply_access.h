@@ -10,5 +10,7 @@ int apply_access_check(enum conf_access_file which, const char *target, const ch
                        char *err, size_t errsize, char *warn, size_t warnsize, void *arg);
 /* In place of those that there were; from the next publication on. */
 void apply_access(const struct conf *c);
+/* Looks whether somebody changed the files, and heeds it; when the last look is over. */
+void apply_access_look(void);
 
 #endif

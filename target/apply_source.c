@@ -33,6 +33,10 @@ permit_all(struct conf_bundle *b)
     struct conf *c = conf_read_bundle(b, apply_checks(), &r);
     for (unsigned i = 0; c && i < c->nportals; i++)
         (void)opener_permit_port(c->portals[i].at.port);
+    for (unsigned i = 0; c && i < CONF_ACCESS_FILES; i++) {
+        if (c->access[i].path)
+            (void)opener_permit(c->access[i].path);
+    }
     for (unsigned i = 0; c && i < c->ntargets; i++) {
         for (unsigned k = 0; k < c->targets[i].nluns; k++)
             apply_store_permit(&c->targets[i].luns[k]);

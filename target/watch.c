@@ -2,11 +2,12 @@
 /*
  * Looks at every backing store every few seconds (in helper jobs, one a store at most): one that
  * was missing is opened, one that vanished is marked, one that grew is announced.  A hung store
- * holds up its own look only.  Main only.
+ * holds up its own look only.  So does it at IET's access files.  Main only.
  */
 #include "config.h"
 
 #include "backends/backend.h"
+#include "target/apply_access.h"
 #include "target/model.h"
 
 #define WATCH_MS 3000
@@ -39,6 +40,7 @@ on_tick(struct worker_timer *t)
         if (s->lun && !s->is_gone && !s->busy)
             (void)apply_store_run(s, &lane, job_probe, on_probed);
     }
+    apply_access_look();
     worker_timer_start_ms(t, WATCH_MS);
 }
 

@@ -26,7 +26,8 @@ enum { CONVERT_WHOLE = 0, CONVERT_ERROR = 1, CONVERT_USAGE = 2, CONVERT_LOSSES =
 static const char usage_text[] =
     "usage: evtgtadm convert [--from SYNTAX] [--to FILE] FILE...\n"
     "  -f, --from SYNTAX  what the files are: tgt, iet (1.4.19), iet-0.4, lio, evtgt; default "
-    "auto\n"
+    "auto;\n"
+    "                     iet-rules: as iet, and its access files are written out as rules\n"
     "  -t, --to FILE      write there (mode 0600, a file that exists is not replaced); default: "
     "to\n"
     "                     standard output\n"
@@ -75,6 +76,30 @@ settle(struct conf *c)
         c->targets[i].ids = CONF_UNSET;
 }
 
+/* Files that the result names and does not hold. */
+static void
+tell_used(const struct conf *c)
+{
+    for (unsigned i = 0; i < CONF_ACCESS_FILES; i++) {
+        const struct conf_access *a = &c->access[i];
+        if (a->path)
+            fprintf(stderr,
+                    "%s: note: the file stays in use, as IET has it; --from iet-rules writes it "
+                    "out as rules of each target\n",
+                    a->path);
+    }
+}
+
+/* From the root, as the files beside it are named in the result. */
+static char *
+absolute(const char *path)
+{
+    char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
+    char *abs = cwd ? xasprintf("%s/%s", cwd, path) : xstrdup(path);
+    free(cwd);
+    return abs;
+}
+
 /* The text of one file, or NULL: told why. secret_free_text. */
 static char *
 one_file(struct convert *v, const char *path)
@@ -84,18 +109,22 @@ one_file(struct convert *v, const char *path)
     char *text = NULL;
 
     conf_report_init(&r);
-    struct conf_bundle *b = conf_bundle_read(path, v->from, &r);
+    char *abs = absolute(path);
+    struct conf_bundle *b = conf_bundle_read(abs, v->from, &r);
     struct conf *c = b ? conf_read_bundle(b, &checks, &r) : NULL;
     tell(&r);
     v->losses += r.nlosses;
     v->errors += r.nerrors + (c == NULL && r.nerrors == 0);
     if (c) {
         settle(c);
+        if (r.nerrors == 0)
+            tell_used(c);
         text = conf_write(c, v->flags);
     }
     conf_free(c);
     conf_bundle_free(b);
     conf_report_fini(&r);
+    free(abs);
     return text;
 }
 
@@ -151,7 +180,7 @@ parse_args(struct convert *v, int argc, char **argv)
         if (c == 'f' && !conf_syntax_find(optarg, &v->from))
             adm_die(CONVERT_USAGE,
                     "--from \"%s\" is not known; there are auto, tgt, iet, iet-0.4, "
-                    "lio, evtgt",
+                    "iet-rules, lio, evtgt",
                     optarg);
         else if (c == 't')
             v->to = optarg;

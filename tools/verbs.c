@@ -89,7 +89,7 @@ static const struct verb_opt o_drain[] = {
     {"deadline", "SECONDS", "then sessions are dropped; 30 unless said", false}, END,
 };
 static const struct verb_opt o_convert[] = {
-    {"from", "auto|tgt|iet|iet-0.4|lio|evtgt", "what FILE is; without it that is found out", false},
+    {"from", "auto|tgt|iet|iet-0.4|iet-rules|lio|evtgt", "what FILE is; without it that is found out", false},
     {"to", "FILE", "writes there (mode 0600); a file that exists is not replaced", false},
     {"no-secrets", NULL, "leaves passwords out, and says where", false}, END,
 };

@@ -120,5 +120,11 @@ class Old:
             time.sleep(0.1)
         return p
 
+    def ietd(self):
+        """With IET's files: no target yet, everybody is admitted."""
+        self.write("initiators.allow", "ALL ALL\n")
+        return self.daemon("ietd", "-f", "-c", self.write("ietd.conf", "# none yet\n"), "-a", "127.0.0.1", "-p",
+                           str(self.port), ready=("evtgtadm", "iet-proc", "volume"))
+
     def tgtd(self):
         return self.daemon("tgtd", "-f", "--iscsi", "portal=127.0.0.1:%d" % self.port)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # evtgtadm and the admin socket against the daemon: tests/admin/run --help.
 EXTRA_DIST += tests/admin/common.py tests/admin/compat.py tests/admin/run
+EXTRA_DIST += tests/admin/test_access_files.py
 EXTRA_DIST += tests/admin/test_accounts.py
 EXTRA_DIST += tests/admin/test_busy.py
 EXTRA_DIST += tests/admin/test_calls.py

@@ -61,10 +61,10 @@ def test_iet_how_to(settings):
     out, err = convert(settings, {"ietd.conf": IET, "initiators.allow":
                                   "iqn.2001-04.com.example:storage.disk1 192.168.0.0/24\n"})
     has(out, "<target iqn.2001-04.com.example:storage.disk1>", "incominguser jim othersecret12",
-        "initiator-address 192.168.0.0/24",
+        "initiators-allow initiators.allow",
         "<backing-store /dev/disk/by-id/scsi-3600508b1001c>", "lun 0", "bs-type blockio",
         "write-cache off", "scsi_sn_width 32", "vendor_id IET", "product_rev 0")
-    assert "lost" not in err, err
+    assert "lost" not in err and "initiators.allow: note: the file stays in use" in err, err
 
 
 def test_iet_proxmox(settings):
@@ -73,7 +73,7 @@ def test_iet_proxmox(settings):
             "\tLun 1 Path=/dev/tank/vm-2,Type=blockio,ScsiSN=abc\n\tInitialR2T No\n")
     out, _ = convert(settings, {"ietd.conf": text, "initiators.allow": "ALL ALL\n"})
     has(out, "<backing-store /dev/tank/vm-1>", "<backing-store /dev/tank/vm-2>", "scsi_sn abc",
-        "scsi_sn_width 16", "InitialR2T No", "initiator-address ALL")
+        "scsi_sn_width 16", "InitialR2T No")
 
 
 LOST_IET = [
@@ -122,25 +122,32 @@ def test_iet_errors(settings):
 
 
 def test_iet_access(settings):
-    """(allow, deny, targets, --from) -> lines of the target; None: the file is not there."""
+    """(allow, deny, targets, --from) -> lines of the text; None: the file is not there."""
     t = "iqn.2001-04.com.example:a"
     conf = "Target %s\n    Lun 0 Path=/a\n" % t
     cases = [
         (None, None, None, "iet", [], ["initiator-address ALL"]),
+        (None, None, None, "iet-rules", [], ["initiator-address ALL"]),
+        (None, None, "ALL ALL\n", "iet", [], ["initiator-address ALL", "targets-allow targets.allow"]),
+        ("ALL 10.0.0.1\n", None, None, "iet", ["initiators-allow initiators.allow"], ["initiator-address 10.0.0.1"]),
+        ("ALL 10.0.0.1\n", None, None, "iet-0.4", ["initiator-address ALL"], ["initiators-allow initiators.allow"]),
+        ("ALL iqn.a:b,10.0.0.1\n", "not-a-name ALL\n", "ALL ALL", "iet-0.4",
+         ["initiators-allow initiators.allow", "initiators-deny initiators.deny", "targets-allow targets.allow"],
+         ["initiator-address 10.0.0.1", "initiator-name iqn.a:b"]),
         (None, None, None, "iet-0.4", ["initiator-address ALL"], []),
-        ("", None, None, "iet", [], ["initiator-address ALL"]),
-        ("%s 10.0.0.1, [2001:db8::]/32\nALL ALL\n" % t, None, None, "iet",
+        ("", None, None, "iet-rules", [], ["initiator-address ALL"]),
+        ("%s 10.0.0.1, [2001:db8::]/32\nALL ALL\n" % t, None, None, "iet-rules",
          ["initiator-address 10.0.0.1", "initiator-address 2001:db8::/32"],
          ["initiator-address ALL"]),
         ("# %s ALL\nother ALL\nALL iqn.1993-08.org.debian:01:abc, iqn\\.2000.*\n" % t, None, None,
-         "iet", ["initiator-name iqn.1993-08.org.debian:01:abc", "initiator-name iqn.2000*"],
+         "iet-rules", ["initiator-name iqn.1993-08.org.debian:01:abc", "initiator-name iqn.2000*"],
          ["initiator-address ALL"]),
-        ("%s 10.0.0.1\n" % t, "ALL ALL\n", None, "iet-0.4", ["initiator-address 10.0.0.1"],
+        ("%s 10.0.0.1\n" % t, "ALL ALL\n", None, "iet-rules", ["initiator-address 10.0.0.1"],
          ["initiator-address ALL"]),
-        ("%s 10.0.0.1\n" % t, "other ALL\n", None, "iet", ["initiator-address ALL"], []),
-        ("ALL ALL\n", None, "%s 192.0.2.1\n" % t, "iet", ["local-address 192.0.2.1"],
+        ("%s 10.0.0.1\n" % t, "other ALL\n", None, "iet-rules", ["initiator-address ALL"], []),
+        ("ALL ALL\n", None, "%s 192.0.2.1\n" % t, "iet-rules", ["local-address 192.0.2.1"],
          ["state offline"]),
-        ("ALL ALL\n", None, "other 192.0.2.1\n", "iet", ["state offline"], []),
+        ("ALL ALL\n", None, "other 192.0.2.1\n", "iet-rules", ["state offline"], []),
     ]
     for allow, deny, at, syntax, lines, nots in cases:
         files = {"ietd.conf": conf}
@@ -158,13 +165,13 @@ def test_iet_access(settings):
         files = {"ietd.conf": conf, "initiators.allow": allow}
         if deny:
             files["initiators.deny"] = deny
-        out, err = convert(settings, files, status=3)
+        out, err = convert(settings, files, "--from", "iet-rules", status=3)
         assert want in err and "lost" in err, err
         hasnt(out, "initiator-address ALL", "initiator-name iqn.a:b")
 
 
 def test_iet_served(settings):
-    """evtgtd reads ietd.conf itself; its access file holds."""
+    """evtgtd reads ietd.conf itself, included in a file of ours; its access file holds as rules."""
     name = IQN + "iet"
     for allow, admitted in (("127.0.0.0/8", True), ("10.1.2.3", False)):
         d = FromFile("include iet/ietd.conf\n", settings, ["a.img"])

@@ -117,11 +117,15 @@ static const struct {
     {"initiators-allow x\n", "1:18: initiators-allow wants an absolute path, not \"x\"\n"},
     {"initiators-allow /nonexistent/allow\n",
      "1:18: initiators-allow: cannot read /nonexistent/allow: No such file or directory\n"},
-    {"initiators-allow %D/nul\n",
-     "1:18: initiators-allow: a NUL byte in %D/nul: this is not a text file\n"},
+    {"initiators-allow %D/nul\n", "%D/nul:0:0: a NUL byte in it: this is not a text file\n"},
     {"initiators-allow %D/badallow\n", ""},
     {"initiators-allow %D/warnallow\n",
      "%D/warnallow:1:1: warning: 10.0.0.1/8 has bits set beyond its prefix; they are ignored\n"},
+    {"initiators-deny %D/noend\n",
+     "%D/noend:2:1: warning: the last line has no newline at its end: IET passes over it, here it "
+     "counts\n"},
+    {"initiators-deny %D/noname\n", "%D/noname:1:1: warning: no target has the name \"a\377\": "
+                                    "name is not UTF-8; the line counts for nothing\n"},
     {"targets-allow /dev/null\n", "1:1: targets-allow wants initiators-allow or initiators-deny "
                                   "beside it; where one target is shown says its local-address\n"},
     {"target iqn.2001-04.a:b\n", "1:1: a target is a block: <target NAME> ... </target>\n"},
@@ -504,6 +508,8 @@ set_up(void)
     put("nul", "a\0b\n", 4, 0600);
     put("badallow", "# x\n\nALL iqn.(\n", 15, 0600);
     put("warnallow", "ALL 10.0.0.1/8\n", 15, 0600);
+    put("noend", "# x\nALL ALL", 11, 0600);
+    put("noname", "a\377 ALL\n", 7, 0600);
     put("ietd", "Target iqn.2001-04.a:b\n", 23, 0600);
     put("loop", "include loop\n", 13, 0600);
     CU_ASSERT_EQUAL(mkdir("many", 0700), 0);
@@ -516,7 +522,8 @@ set_up(void)
 static void
 tear_down(void)
 {
-    static const char *const names[] = {"nul", "badallow", "warnallow", "loop", "ietd"};
+    static const char *const names[] = {"nul",    "badallow", "warnallow", "noend",
+                                        "noname", "loop",     "ietd"};
     char name[32];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
