@@ -124,6 +124,21 @@ size_of(const char *text)
     return (off_t)(n << 20);
 }
 
+/* What is in the file is given up only when there is room for what comes. */
+static int
+make_room(int fd, off_t size, off_t had, bool thin)
+{
+    int rc = 0;
+
+    if (!thin)
+        rc = -posix_fallocate(fd, 0, size);
+    else if (size > had && ftruncate(fd, size) < 0)
+        rc = -errno;
+    if (rc < 0 && ftruncate(fd, had) < 0)
+        rc = -errno;
+    return rc;
+}
+
 /* Blocks that are there read as zeros; whoever serves or changes the file holds a lock. */
 static int
 fill(const char *path, off_t size, bool thin, bool *made)
@@ -143,9 +158,11 @@ fill(const char *path, off_t size, bool thin, bool *made)
         rc = -EEXIST; /* a device, say: never emptied */
     else if (fcntl(fd, F_OFD_SETLK, &fl) < 0)
         rc = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
-    else if (ftruncate(fd, 0) < 0 || ftruncate(fd, size) < 0)
+    else
+        rc = make_room(fd, size, st.st_size, thin);
+    if (rc == 0 && (ftruncate(fd, 0) < 0 || ftruncate(fd, size) < 0))
         rc = -errno;
-    else if (!thin)
+    if (rc == 0 && !thin)
         rc = -posix_fallocate(fd, 0, size);
     if (close(fd) < 0 && rc == 0)
         rc = -errno;

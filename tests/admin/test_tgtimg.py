@@ -109,3 +109,21 @@ def test_store_of_a_daemon(settings):
                                  capture_output=True, text=True, timeout=10)
             assert out.returncode == 2 and words in out.stderr, out
         assert os.path.getsize(d.path("a.img")) == 4 * MIB
+
+
+def test_no_room_loses_nothing(settings):
+    """What there is no room for does not cost what was in the file."""
+    with tempfile.TemporaryDirectory(prefix="evtgt-img-") as tmp:
+        path = os.path.join(tmp, "a.raw")
+        with open(path, "wb") as f:
+            f.write(b"kept" * 1000)
+        huge = NEW + "--size %d --file " % (1 << 42)
+        for thin in ([], ["--thin-provisioning"]):
+            out = subprocess.run([link(settings.adm, os.path.join(tmp, "bin"), "tgtimg"),
+                                  *huge.split(), path, *thin], capture_output=True, text=True,
+                                 timeout=20)
+            if thin and out.returncode == 0:
+                continue  # a file system that has files of this size
+            assert out.returncode == 2 and "Failed creating file" in out.stderr, out
+            with open(path, "rb") as f:
+                assert f.read() == b"kept" * 1000
