@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The control store on files of one directory: "r.NAME" holds a record, "t.NAME" is one being
- * written, "lock" carries the OFD lock.  Writes go through one queue in the order of the calls;
- * whichever thread has a write to wait for does the first of the queue, so the order holds
+ * The control store on files of one directory: "r.NAME" holds a record, TEMP and NAME is one
+ * being written, "lock" carries the OFD lock.  Writes go through one queue in the order of the
+ * calls; whichever thread has a write to wait for does the first of the queue, so the order holds
  * between synchronous and asynchronous writers and nobody waits for a thread that is not there.
  *
  * A record file: 8 bytes of magic, length (be32), CRC32C over length and data, data.
@@ -33,6 +33,7 @@
 
 #define HEAD_BYTES 16u
 #define NAME_BYTES 200u
+#define TEMP       "evtgt-new." /* removed at the start: no name that a disk may have */
 
 static const uint8_t magic[8] = {'e', 'v', 't', 'g', 't', 'r', '0', '1'};
 
@@ -86,7 +87,7 @@ remove_leftovers(int dirfd)
     }
     struct dirent *e;
     while ((e = readdir(d)) != NULL)
-        if (strncmp(e->d_name, "t.", 2) == 0)
+        if (strncmp(e->d_name, TEMP, strlen(TEMP)) == 0)
             unlinkat(dirfd, e->d_name, 0);
     closedir(d);
 }
@@ -159,7 +160,8 @@ cstore_open_dir(const char *dir)
 static bool
 is_ours(const char *name)
 {
-    return strcmp(name, "lock") == 0 || strncmp(name, "r.", 2) == 0 || strncmp(name, "t.", 2) == 0;
+    return strcmp(name, "lock") == 0 || strncmp(name, "r.", 2) == 0 ||
+           strncmp(name, TEMP, strlen(TEMP)) == 0;
 }
 
 /* Does fn with each name; its first result that is not 0. */
@@ -400,9 +402,9 @@ remove_record(struct cstore *cs, const char *file)
 static int
 do_entry(struct cstore *cs, const struct entry *e)
 {
-    char file[NAME_BYTES + 3], temp[NAME_BYTES + 3];
+    char file[NAME_BYTES + 3], temp[NAME_BYTES + sizeof TEMP];
     snprintf(file, sizeof file, "r.%s", e->name);
-    snprintf(temp, sizeof temp, "t.%s", e->name);
+    snprintf(temp, sizeof temp, TEMP "%s", e->name);
     if (e->remove)
         return remove_record(cs, file);
 
