@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/secret.h"
 
 #define HEAD_BYTES 16u
 #define NAME_BYTES 200u
@@ -505,6 +506,7 @@ on_job_done(struct helper_job *job)
     e->cs->pending--;
     pthread_mutex_unlock(&e->cs->lock);
     e->fn(e->arg, e->err);
+    secret_wipe(e->copy, e->data ? e->len : 0); /* perhaps passwords */
     free(e);
 }
 

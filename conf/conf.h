@@ -208,6 +208,7 @@ struct conf_checks {
      * files do not name stays. */
     const struct conf *running;
     bool running_stays;
+    bool part; /* of a sum: what must hold over all of it is not looked at (conf_check_across) */
     void *arg;
 };
 

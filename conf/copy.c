@@ -269,26 +269,38 @@ conf_number(struct conf *c, const struct conf *running, bool stays)
     free(old);
 }
 
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool
+is_named(const char *const *names, unsigned n, const char *name)
+{
+    return n && bsearch(&name, names, n, sizeof *names, by_text);
+}
+
 struct conf *
 conf_merge(const struct conf *base, const struct conf *over, const struct conf_parts *what)
 {
     struct conf *c = conf_new();
+    const char **names = xcalloc(what->n + 1, sizeof *names);
 
+    for (unsigned i = 0; i < what->n; i++)
+        names[i] = what->names[i];
+    if (what->n)
+        qsort(names, what->n, sizeof *names, by_text);
     conf_copy_globals(c, what->globals ? over : base);
     for (unsigned i = 0; i < base->ntargets; i++) {
-        bool goes = what->all;
-        for (unsigned k = 0; k < what->n && !goes; k++)
-            goes = strcmp(what->names[k], base->targets[i].name) == 0;
-        if (!goes)
+        if (!what->all && !is_named(names, what->n, base->targets[i].name))
             conf_add_target(c, &base->targets[i]);
     }
     for (unsigned i = 0; i < over->ntargets; i++) {
-        bool comes = what->all;
-        for (unsigned k = 0; k < what->n && !comes; k++)
-            comes = strcmp(what->names[k], over->targets[i].name) == 0;
-        if (comes)
+        if (what->all || is_named(names, what->n, over->targets[i].name))
             conf_add_target(c, &over->targets[i]);
     }
     conf_number(c, base, false);
+    free(names);
     return c;
 }
