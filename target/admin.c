@@ -70,6 +70,13 @@ wiping_free(void *p)
     free(p);
 }
 
+void
+admin_json_init(void)
+{
+    json_set_alloc_funcs(malloc, wiping_free);
+    json_object_seed(0); /* before other threads make objects */
+}
+
 static void
 client_free(struct client *c)
 {
@@ -412,8 +419,7 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
         snprintf(err, errsize, "admin socket %s: %s; --socket chooses another", path, why);
         return fd;
     }
-    json_set_alloc_funcs(malloc, wiping_free);
-    json_object_seed(0); /* before other threads make objects */
+    admin_json_init();
     admin.w = main_worker;
     admin.fd = fd;
     admin_stop_daemon = stop;

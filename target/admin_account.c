@@ -58,8 +58,13 @@ bind_arg(struct admin_req *r, const char *user, struct model_auth **where)
         admin_fail(r, AE_OUTGOING_EXISTS, NULL);
     else if (model_bind_find(*where, user, out))
         admin_fail(r, AE_ACCOUNT_EXISTS, NULL);
-    else
+    else {
+        if (*where == &model.discovery)
+            admin_touch_globals(r);
+        else
+            admin_touch(r, r->target->name);
         return true;
+    }
     return false;
 }
 
@@ -165,8 +170,15 @@ admin_account_delete(struct admin_req *r)
         struct model_target *t = container_of(it, struct model_target, link);
         if (model_bind_find(&t->auth, user, false))
             had[n++] = t;
+        if (model_bind_find(&t->auth, user, false) || model_bind_find(&t->auth, user, true))
+            admin_touch(r, t->name);
     }
     bool in_discovery = model_bind_find(&model.discovery, user, false) != NULL;
+    const struct model_auth *daemon[] = {&model.discovery, &model.auth};
+    for (unsigned i = 0; i < 2; i++) {
+        if (model_bind_find(daemon[i], user, false) || model_bind_find(daemon[i], user, true))
+            admin_touch_globals(r);
+    }
     if (model_account_delete(user)) {
         log_event(LL_NOTICE, LA_ADMIN, "account-delete user=%s", LOG_ESC(user));
         for (unsigned i = 0; i < n; i++)

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "target/admin_priv.h"
 #include "target/apply_ask.h"
+#include "target/apply_saved.h"
 #include "target/notify.h"
 
 #define TARGETS_MAX 65535u
@@ -278,4 +279,86 @@ admin_config_reload(struct admin_req *r)
     notify_send(text);
     log_event(LL_NOTICE, LA_ADMIN, "reload force=%d pretend=%d", ask.force, ask.pretend);
     apply_begin(&ask);
+}
+
+/* --- what is saved --------------------------------------------------------------------------- */
+
+static void
+on_saved(void *arg, const char *why, json_t *what)
+{
+    struct admin_req *r = arg;
+
+    if (why)
+        admin_fail(r, AE_NOT_SAVED, "%s", why);
+    else
+        admin_ok(r, json_pack("{sO}", "saved", what));
+}
+
+static void
+on_forgotten(void *arg, const char *why, json_t *what)
+{
+    struct admin_req *r = arg;
+
+    if (why)
+        admin_fail(r, AE_NOT_SAVED, "nothing is forgotten: %s", why);
+    else
+        admin_ok(r, json_pack("{sO}", "forgotten", what));
+}
+
+/* Every name is known, as one that is served or one that is saved; false: answered. */
+static bool
+are_known(struct admin_req *r, char *const *names, unsigned n, bool forget)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (apply_saved_has(names[i]) || (!forget && model_target_by_name(names[i])))
+            continue;
+        admin_fail(r, AE_NO_TARGET, "%s%s", names[i], forget ? ": nothing of it is saved" : "");
+        return false;
+    }
+    return true;
+}
+
+static void
+save_or_forget(struct admin_req *r, bool forget)
+{
+    struct apply_saving s = {.globals = flag(r, "globals"),
+                             .forget = forget,
+                             .done = forget ? on_forgotten : on_saved,
+                             .arg = r};
+    char **names;
+    unsigned n;
+
+    if (!targets_arg(r, &names, &n))
+        return;
+    if (are_known(r, names, n, forget)) {
+        s.all = n == 0 && !s.globals;
+        s.targets = json_array();
+        for (unsigned i = 0; i < n; i++)
+            json_array_append_new(s.targets, json_string(names[i]));
+        apply_save(&s);
+        json_decref(s.targets);
+    }
+    free_names(names, n);
+}
+
+void
+admin_config_save(struct admin_req *r)
+{
+    save_or_forget(r, false);
+}
+
+void
+admin_config_forget(struct admin_req *r)
+{
+    save_or_forget(r, true);
+}
+
+void
+admin_config_saved(struct admin_req *r)
+{
+    json_t *data = json_pack("{so sb}", "saved", apply_saved_list(), "autosave", apply_autosave());
+
+    if (apply_saved_broken())
+        json_object_set_new(data, "error", text_json(apply_saved_broken()));
+    admin_ok(r, data);
 }

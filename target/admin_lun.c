@@ -189,6 +189,19 @@ takes_medium(const struct apply_kv *kv, int n)
     return false;
 }
 
+/* A store is one logical unit, whatever targets have it. */
+static void
+touch_sharers(struct admin_req *r, const struct store *s)
+{
+    list_each(it, &model.targets) {
+        const struct model_target *t = container_of(it, struct model_target, link);
+        list_each(l, &t->luns) {
+            if (container_of(l, struct model_lun, link)->store == s)
+                admin_touch(r, t->name);
+        }
+    }
+}
+
 void
 admin_lun_update(struct admin_req *r)
 {
@@ -212,6 +225,7 @@ admin_lun_update(struct admin_req *r)
         admin_fail(r, AE_REMOVAL_PREVENTED, NULL);
         return;
     }
+    touch_sharers(r, l->store);
     apply_lun_change(l->store, kv, (unsigned)n, on_updated, r);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/apply_saved.h"
 
 static const struct {
     const char *code, *words;
@@ -80,7 +81,7 @@ static const struct verb {
     {"lld", "show", admin_lld_show, T_NONE},
     {"lld", "start", admin_lld_start, T_NONE},
     {"lld", "stop", admin_lld_stop, T_NONE},
-    {"account", "new", admin_account_new, T_NONE},
+    {"account", "new", admin_account_new, T_ITSELF},
     {"account", "delete", admin_account_delete, T_ITSELF},
     {"account", "bind", admin_account_bind, T_ARGS},
     {"account", "unbind", admin_account_unbind, T_ARGS},
@@ -88,6 +89,9 @@ static const struct verb {
     {"config", "dump", admin_config_dump, T_NONE},
     {"config", "apply", admin_config_apply, T_ITSELF},
     {"config", "reload", admin_config_reload, T_NONE},
+    {"config", "save", admin_config_save, T_NONE},
+    {"config", "forget", admin_config_forget, T_NONE},
+    {"config", "saved", admin_config_saved, T_NONE},
     {"config", "export", admin_config_export, T_NONE},
     {"config", "import", admin_config_import, T_NONE},
 };
@@ -105,18 +109,55 @@ req_put(struct admin_req *r)
     free(r);
 }
 
+static json_t *fault(enum admin_code code, const char *more);
+
 static void
-finish(struct admin_req *r, json_t *reply)
+give(struct admin_req *r, json_t *reply)
 {
-    if (r->over)
-        log_abort("a request was answered twice");
-    r->over = true;
+    r->keep = false; /* nothing is waited for any more */
     if (r->late) {
         json_decref(reply); /* answered by the deadline */
     } else {
         r->answer(r, reply, r->answer_arg);
     }
     req_put(r);
+}
+
+static void
+on_kept(void *arg, const char *why, json_t *what)
+{
+    struct admin_req *r = arg;
+    json_t *reply = r->reply, *data = json_object_get(reply, "data");
+
+    (void)what;
+    r->reply = NULL;
+    if (why) {
+        json_t *f = fault(AE_NOT_SAVED, why);
+        if (data)
+            json_object_set(f, "data", data);
+        json_decref(reply);
+        reply = f;
+    }
+    give(r, reply);
+}
+
+/* The verb has answered: what it changed is on the disk before anybody is told, if that is wanted.
+ */
+static void
+finish(struct admin_req *r, json_t *reply)
+{
+    if (r->over)
+        log_abort("a request was answered twice");
+    r->over = true;
+    if (!json_is_true(json_object_get(reply, "ok")) || (!r->touched && !r->touched_globals))
+        r->keep = false;
+    if (!r->keep) {
+        give(r, reply);
+        return;
+    }
+    r->reply = reply;
+    apply_save(&(struct apply_saving){
+        .targets = r->touched, .globals = r->touched_globals, .done = on_kept, .arg = r});
 }
 
 void
@@ -195,10 +236,15 @@ admin_touch_globals(struct admin_req *r)
 void
 admin_req_timeout(struct admin_req *r)
 {
-    if (r->late || r->over)
+    bool saving = r->over && r->keep;
+
+    if (r->late || (r->over && !saving))
         return;
-    r->late = true; /* the verb still has it, and frees it by its answer */
-    r->answer(r, fault(AE_TIMEOUT, ""), r->answer_arg);
+    r->late = true; /* the verb, or the saving, still has it and frees it by its answer */
+    r->answer(r,
+              saving ? fault(AE_NOT_SAVED, "the state directory does not answer")
+                     : fault(AE_TIMEOUT, ""),
+              r->answer_arg);
 }
 
 /* --- arguments ------------------------------------------------------------------------------- */
@@ -374,7 +420,11 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
     } else {
         const struct verb *verb = find_verb(mode, op, &mode_known);
         log_debug(LA_ADMIN, "request mode=%s op=%s", LOG_ESC(mode), LOG_ESC(op));
-        if (verb) {
+        const json_t *persist = json_object_get(r->args, "persist");
+        if (persist && !json_is_boolean(persist)) {
+            admin_fail(r, AE_INVALID, "\"persist\" wants true or false");
+        } else if (verb) {
+            r->keep = json_is_true(persist) || apply_autosave();
             note_touched(r, verb->touches);
             verb->run(r);
         } else if (mode_known) {

@@ -13,6 +13,7 @@
 #include "base/counter.h"
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/apply_saved.h"
 #include "target/isns.h"
 #include "target/redirect.h"
 
@@ -69,6 +70,24 @@ isns_json(void)
                      (int)s->port, "access_control", s->access, "state", state, "server", server);
 }
 
+/* What is saved and not in force, and why. */
+static json_t *
+unusable_json(void)
+{
+    json_t *all = apply_saved_list(), *bad = json_array(), *e;
+    size_t i;
+
+    if (apply_saved_broken())
+        json_array_append_new(bad, json_pack("{ss*}", "error", apply_saved_broken()));
+    json_array_foreach(all, i, e)
+    {
+        if (json_object_get(e, "error"))
+            json_array_append(bad, e);
+    }
+    json_decref(all);
+    return bad;
+}
+
 void
 admin_system_show(struct admin_req *r)
 {
@@ -92,6 +111,8 @@ admin_system_show(struct admin_req *r)
     json_object_set_new(o, "discovery_filter", json_string(filter_word()));
     json_object_set_new(o, "nop_interval", json_integer(model_nop_interval_s()));
     json_object_set_new(o, "nop_count", json_integer(model_nop_count()));
+    json_object_set_new(o, "autosave", json_boolean(apply_autosave()));
+    json_object_set_new(o, "saved_unusable", unusable_json());
     admin_ok(r, o);
 }
 

@@ -45,6 +45,7 @@ admin_target_new(struct admin_req *r)
     } else {
         struct model_target *t = model_target_new(tid, name);
         snprintf(t->given, sizeof t->given, "%s", given);
+        admin_touch(r, name);
         log_event(LL_NOTICE, LA_ADMIN, "target-new tid=%u name=%s", tid, LOG_ESC(name));
         admin_publish(r);
     }

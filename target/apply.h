@@ -22,6 +22,7 @@
 #include "conf/conf.h"
 #include "conf/source.h"
 #include "target/apply_ask.h"
+#include "target/apply_saved.h"
 #include "target/model.h"
 
 /* --- apply_opts.c ---------------------------------------------------------------------------- */
@@ -131,7 +132,8 @@ struct apply_job {
     struct apply_ask ask;
     struct helper_job helper;
     struct conf *have, *result;
-    bool usual_portals; /* nobody names one then */
+    struct apply_saved_job saved; /* of a reload */
+    bool usual_portals;           /* nobody names one then */
     struct conf_report report;
     struct apply_plan plan;
     enum apply_end end;
@@ -152,8 +154,7 @@ struct apply_job {
 
 /* apply_source.c: the configuration that is asked for, from the bundle or by the opener's task;
  * NULL: errors are in the report. In a helper. */
-struct conf *apply_source(const struct apply_ask *ask, const struct conf *have,
-                          struct conf_report *r);
+struct conf *apply_source(struct apply_job *job);
 /* What the daemon was started with. */
 struct apply_file {
     const char *path; /* NULL: the daemon has none */

@@ -39,6 +39,7 @@ apply_job_free(struct apply_job *job)
     conf_report_fini(&job->report);
     conf_free(job->have);
     conf_free(job->result);
+    apply_saved_fini(&job->saved);
     free(job);
 }
 
@@ -99,7 +100,7 @@ job_read(struct helper_job *h)
     struct apply_job *job = container_of(h, struct apply_job, helper);
     const struct apply_ask *ask = &job->ask;
     struct conf_report across;
-    struct conf *want = apply_source(ask, job->have, &job->report);
+    struct conf *want = apply_source(job);
     bool all_of_it = ask->ntargets == 0;
 
     if (!want)
@@ -129,6 +130,8 @@ static void
 on_committed(struct apply_job *job)
 {
     job->end = APPLY_DONE;
+    if (job->ask.reload)
+        apply_saved_take(&job->saved);
     end(job);
 }
 
@@ -251,6 +254,8 @@ apply_begin(const struct apply_ask *ask)
     list_init(&job->dead);
     conf_report_init(&job->report);
     job->have = apply_view();
+    if (ask->reload)
+        apply_saved_begin(&job->saved);
     job->helper = (struct helper_job){.run = job_read, .done = on_read, .w = model.main};
     helper_submit(&job->helper);
 }

@@ -135,8 +135,10 @@ own_bundle(struct conf_report *r)
 }
 
 struct conf *
-apply_source(const struct apply_ask *ask, const struct conf *have, struct conf_report *r)
+apply_source(struct apply_job *job)
 {
+    const struct apply_ask *ask = &job->ask;
+    struct conf_report *r = &job->report;
     json_t *j = ask->reload ? own_bundle(r) : json_incref(ask->bundle);
     struct conf_checks checks = *apply_checks();
     struct conf *c = NULL;
@@ -144,7 +146,7 @@ apply_source(const struct apply_ask *ask, const struct conf *have, struct conf_r
 
     if (!j)
         return NULL;
-    checks.running = have;
+    checks.running = job->have;
     checks.running_stays = !ask->whole;
     struct conf_bundle *b = conf_bundle_unpack(j, err, sizeof err);
     json_decref(j);
@@ -153,7 +155,9 @@ apply_source(const struct apply_ask *ask, const struct conf *have, struct conf_r
     else
         c = conf_read_bundle(b, &checks, r);
     conf_bundle_free(b);
-    if (c && ask->reload)
+    if (c && ask->reload) {
         take_listen(c, r);
+        c = apply_saved_lay(&job->saved, c, own.listen != NULL, r);
+    }
     return c;
 }

@@ -17,6 +17,7 @@
 #include "base/opener.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "target/apply_saved.h"
 #include "target/apply_store.h"
 
 #define CLOSE_WAIT_MS 2000
@@ -138,14 +139,21 @@ each_path(const struct store *s, void (*fn)(const char *path, bool made, void *a
 }
 
 void
-apply_store_permit(const struct conf_lun *l)
+apply_store_paths(const struct conf_lun *l, void (*fn)(const char *path, bool made, void *arg),
+                  void *arg)
 {
     struct conf_lun copy;
     const struct store s = {.conf = &copy};
 
     conf_lun_copy(&copy, l);
-    each_path(&s, permit_path, NULL);
+    each_path(&s, fn, arg);
     conf_lun_fini(&copy);
+}
+
+void
+apply_store_permit(const struct conf_lun *l)
+{
+    apply_store_paths(l, permit_path, NULL);
 }
 
 struct open_wait {
@@ -547,7 +555,8 @@ revoke_path(const char *path, bool made, void *arg)
         if (o != s && strcmp(o->conf->path, path) == 0)
             return;
     }
-    (void)opener_revoke(path);
+    if (!apply_saved_has_path(path)) /* else a reload may want it, and nobody vouches for that */
+        (void)opener_revoke(path);
 }
 
 void

@@ -11,6 +11,9 @@
 int apply_store_check(const struct conf_lun *l, char *err, size_t errsize);
 /* Tells the opener what this unit opens. In a service of the opener, or on main. */
 void apply_store_permit(const struct conf_lun *l);
+/* The paths of the unit and its layers. */
+void apply_store_paths(const struct conf_lun *l, void (*fn)(const char *path, bool made, void *arg),
+                       void *arg);
 /* In model.stores, one user; alone_id: identity text when the store has none of its own. */
 struct store *apply_store_new(const struct conf_lun *l, const char *alone_id);
 /* Tries to open it (helper); then(s) on main with s->result 0 or -errno, s->be set or NULL (then

@@ -30,6 +30,7 @@
 #include "conf/conf.h"
 #include "target/admin.h"
 #include "target/apply.h"
+#include "target/apply_saved.h"
 #include "target/isns.h"
 #include "target/main_args.h"
 #include "target/model.h"
@@ -109,9 +110,16 @@ read_conf(void)
         putchar('\n');
         exit(0);
     }
-    const struct conf *c = d.conf;
     if (!d.o.state_dir)
-        d.o.state_dir = main_absolute(c->state_dir ? c->state_dir : STATEDIR);
+        d.o.state_dir = main_absolute(d.conf->state_dir ? d.conf->state_dir : STATEDIR);
+}
+
+/* The command line stands before the configuration. */
+static void
+take_settings(void)
+{
+    const struct conf *c = d.conf;
+
     apply_options(c);
     if (d.o.nop_interval_s != CONF_UNSET)
         tgt_opts.nop_interval_s = d.o.nop_interval_s;
@@ -422,6 +430,9 @@ main(int argc, char **argv)
     if (rc < 0)
         main_fail("cannot start the opener: %s", strerror(-rc));
     struct cstore *cs = open_state();
+    admin_json_init();
+    d.conf = apply_saved_start(cs, d.conf, d.o.listen != NULL);
+    take_settings();
     notify_open();
     main_user_become();
     rc = helper_pool_start(4, HELPERS_MAX);

@@ -298,13 +298,21 @@ verb_saved(struct call *c)
     if (verb_json(c, json_incref(data)))
         return 0;
     json_t *all = json_object_get(data, "saved");
-    if (!json_array_size(all))
+    if (*j_str(data, "error"))
+        printf("The record of what is saved cannot be read: %s\n"
+               "It is kept, and nothing can be saved, until `evtgtadm forget` removes it.\n",
+               j_str(data, "error"));
+    else if (!json_array_size(all))
         verb_say(c, "Nothing is saved: the next start has what the configuration file says.");
     json_array_foreach(all, i, s)
     {
         const char *target = j_str(s, "target");
         printf("%s  %s%s\n", j_str(s, "when"), *target ? target : "(the daemon)",
                j_is(s, "deleted") ? " (deleted)" : "");
+        if (*j_str(s, "error"))
+            printf("    not used, kept until it is forgotten: %s\n", j_str(s, "error"));
     }
+    if (j_is(data, "autosave"))
+        verb_say(c, "autosave is on: every change is saved.");
     return 0;
 }

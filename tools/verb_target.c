@@ -327,6 +327,10 @@ verb_status(struct call *c)
            strcmp(j_str(sys, "engine"), "ring") == 0 ? "io_uring" : "threads");
     print_portals_line(portals);
     printf("targets   %zu with %u LUNs, %u sessions\n", json_array_size(all), luns, sessions);
+    size_t unusable = json_array_size(json_object_get(sys, "saved_unusable"));
+    if (unusable)
+        printf("not used  %zu saved text%s: `evtgtadm saved` says why\n", unusable,
+               unusable > 1 ? "s" : "");
     if (bad)
         printf("not ready %u LUN%s: `evtgtadm lun list` says why\n", bad, bad > 1 ? "s" : "");
     if (json_array_size(all)) {

@@ -27,5 +27,6 @@ EXTRA_DIST += tests/admin/live/__init__.py tests/admin/live/moves.py tests/admin
 	tests/admin/live/race.py tests/admin/live/run
 EXTRA_DIST += tests/admin/test_completion.py
 EXTRA_DIST += tests/admin/test_saveall.py
+EXTRA_DIST += tests/admin/test_saved.py
 EXTRA_DIST += tests/admin/test_verbs.py
 EXTRA_DIST += tests/admin/test_verbs_create.py

@@ -4,20 +4,13 @@
 import os
 import re
 
-from common import MIB, NAME, Skip, daemon
+from common import MIB, NAME, daemon
 from lib.evtgt import IQN
 from verbs import ask, run, verb
 
 
-def needs_apply(d):
-    out = run(d, "dump")
-    if "isn't supported" in out.stderr:
-        raise Skip("this daemon has no config apply")
-
-
 def test_create(settings):
     with daemon(settings) as d:
-        needs_apply(d)
         data = ask(d, "target create backup --lun x.img,create=5M --lun null:1G,lun=7,readonly "
                       "--allow 127.0.0.0/8 --allow-initiator iqn.2001-04.a:* --account mac "
                       "--generate-password --set MaxBurstLength=65536 --portal 127.0.0.1:%d" % d.port,
@@ -36,7 +29,6 @@ def test_create(settings):
 
 def test_nothing_is_left_of_a_failure(settings):
     with daemon(settings) as d:
-        needs_apply(d)
         before = verb(d, "target list --names")
         verb(d, "target create disk --lun y.img,create=1M", 1, ("already exists", "removed again"))
         verb(d, "target create bad --lun y.img,create=1M,nonsense", 1, ("nonsense", "removed again"))
