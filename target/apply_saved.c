@@ -30,7 +30,7 @@ static struct {
     json_t *paths; /* stores of saved targets; only grows */
     char broken[256];
     struct list queue; /* of saving; the first is being written */
-} saved;
+} saved = {.queue = {&saved.queue, &saved.queue}};
 
 /* One change under way. */
 struct saving {
@@ -158,7 +158,6 @@ apply_saved_start(struct cstore *cs, struct conf *file, bool own_portals)
 {
     struct apply_saved_job j;
 
-    list_init(&saved.queue);
     saved.paths = json_object();
     saved.record = read_record(cs, saved.broken, sizeof saved.broken);
     if (!saved.record) {
@@ -383,7 +382,9 @@ write_first(void)
 {
     struct saving *s = container_of(saved.queue.next, struct saving, link);
 
-    if (*saved.broken && !(s->ask.forget && s->ask.all))
+    if (!saved.record)
+        snprintf(s->why, sizeof s->why, "this daemon has no record of what is saved");
+    else if (*saved.broken && !(s->ask.forget && s->ask.all))
         snprintf(
             s->why, sizeof s->why,
             "the record of what is saved cannot be read and is kept until all is forgotten: %s",
