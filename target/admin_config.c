@@ -162,7 +162,7 @@ on_done(struct apply_job *job, void *arg)
     json_t *data = result_json(job);
     enum apply_end how = apply_job_end(job, &why);
 
-    if (flag(r, "pretend"))
+    if (flag(r, "pretend") || r->reloads) /* what a file says stays the file's */
         r->keep = false;
     else if (how == APPLY_DONE)
         note_touched(r, job);

@@ -340,8 +340,8 @@ over(struct saving *s)
     if (why)
         log_event(LL_ERROR, LA_CONF, "save-failed why=\"%s\"", LOG_TEXT(why));
     else
-        log_event(LL_NOTICE, LA_CONF, "%s count=%zu", s->ask.forget ? "saved-forgotten" : "saved",
-                  json_array_size(s->what));
+        log_event(LL_NOTICE, LA_CONF, "saved-changed how=%s count=%zu",
+                  s->ask.forget ? "forget" : "save", json_array_size(s->what));
     s->ask.done(s->ask.arg, why, s->what);
     json_decref(s->ask.targets);
     json_decref(s->next);

@@ -189,6 +189,16 @@ def test_autosave(settings):
         verb(d, "saved", says="autosave is on")
 
 
+def test_a_reload_saves_nothing(settings):
+    with daemon(settings, head=["autosave on"]) as d:
+        text = d.config()
+        got = reload(d, text.replace("<target %s>" % NAME, "<target %s>\n    alias x" % NAME))
+        assert got["changes"] and saved(d) == {}, "what the file says stays the file's"
+        assert ask(d, "config", "reload", persist=True)["changes"] == [] and saved(d) == {}
+        reload(d, text, persist=True)
+        assert saved(d) == {} and targets(d)[NAME]["alias"] == ""
+
+
 def test_apply(settings):
     text = "<target %s>\n    alias %%s\n    initiator-address ALL\n</target>\n" % OTHER
     with daemon(settings) as d:
