@@ -494,7 +494,16 @@ build_portal(struct builder *b, const struct raw_node *n)
     struct conf *c = b->c;
     struct conf_portal p = {.pos = n->pos, .group = 1};
     char err[256] = "";
+    bool none = strcmp(n->value, "none") == 0;
 
+    if (c->no_portals || (none && (c->nportals || n->is_block))) {
+        conf_report_add(b->r, true, &n->vpos,
+                        "portal none means that there is no other portal, and no block");
+        return;
+    }
+    c->no_portals = none;
+    if (none)
+        return;
     if (hostport_parse(n->value, &p.at, err, sizeof err) < 0) {
         conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
         return;

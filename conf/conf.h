@@ -178,6 +178,7 @@ struct conf {
     unsigned autosave; /* changes outlive the daemon; CONF_UNSET: not said */
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
+    bool no_portals;             /* 0, and not even these: "portal none" */
     struct conf_target *targets; /* in the order of the files */
     unsigned ntargets;
     struct conf_raw *raw;   /* private; so is kept */

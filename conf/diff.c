@@ -155,6 +155,8 @@ conf_globals_diff(const struct conf *a, const struct conf *b, conf_diff_fn *fn, 
     struct differ df = {fn, arg, 0};
 
     diff_rows(&df, SC_GLOBAL, a, b, NULL, -1);
+    if (a->no_portals != b->no_portals)
+        tell(&df, "portal", "none", -1, b->no_portals ? CONF_ADDED : CONF_REMOVED);
     for (unsigned i = 0; i < a->nportals; i++) {
         const struct conf_portal *p = &a->portals[i], *q = find_portal(b, p->at.name);
         if (!q)

@@ -227,6 +227,8 @@ put_globals(struct writer *w, const struct conf *c)
     struct conf *plain = conf_new();
 
     put_rows(w, SC_GLOBAL, c, plain);
+    if (c->no_portals && c->nportals == 0)
+        put_line(w, "portal", "none");
     for (unsigned i = 0; i < c->nportals; i++)
         put_portal(w, &c->portals[i]);
     conf_free(plain);

@@ -12,6 +12,9 @@
 #include "base/pool.h"
 #include "target/admin_priv.h"
 
+/* Of one account; escaped for a configuration it is still one line there. */
+#define LINE_BYTES 15000u
+
 /* "user"; NULL: answered. */
 static const char *
 user_arg(struct admin_req *r)
@@ -132,10 +135,18 @@ admin_account_new(struct admin_req *r)
         bad |= list[i] == NULL;
     }
     struct secret *s = secret_new(password, strlen(password));
+    size_t bytes = strlen(user) + strlen(password);
+    for (size_t i = 0; i < n && !bad; i++)
+        bytes += strlen(list[i]) + 1;
     if (bad || (names && !json_is_array(names)))
         admin_fail(r, AE_INVALID, "\"initiators\" wants an array of names");
     else if (names && n == 0) /* a limit that was forgotten must not mean everybody */
         admin_fail(r, AE_INVALID, "\"initiators\" is empty: names of initiators, or ALL");
+    else if (bytes > LINE_BYTES)
+        admin_fail(r, AE_INVALID,
+                   "user, password and initiators have more than %u bytes together: a pattern may "
+                   "stand for many names",
+                   LINE_BYTES);
     else if (!(ma = model_account_get(user, s, list, err, sizeof err)))
         admin_fail(r, AE_INVALID, "%s", err);
     else

@@ -53,6 +53,14 @@ portal_arg(struct admin_req *r, struct hostport *at)
     return true;
 }
 
+/* From now on the portals are those that somebody chose. */
+static void
+changed(struct admin_req *r)
+{
+    model.usual_portals = false;
+    admin_publish(r);
+}
+
 void
 admin_portal_new(struct admin_req *r)
 {
@@ -74,7 +82,38 @@ admin_portal_new(struct admin_req *r)
     else if (portal_open(&spec, false, err, sizeof err) < 0)
         admin_fail(r, AE_INVALID, "%s", err);
     else
-        admin_publish(r);
+        changed(r);
+}
+
+/* A target that names a portal, or a group with no other one; a configuration that says this cannot
+ * be read. NULL: none. */
+static const struct model_target *
+bound_to_nothing_without(const char *name)
+{
+    unsigned n = portal_specs(NULL, 0);
+    struct portal_spec *v = xcalloc(n + 1, sizeof *v);
+    const struct model_target *found = NULL;
+    int group = -1;
+
+    (void)portal_specs(v, n);
+    for (unsigned i = 0; i < n; i++) {
+        if (strcmp(v[i].at.name, name) == 0)
+            group = v[i].tpgt;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (strcmp(v[i].at.name, name) != 0 && v[i].tpgt == group)
+            group = -1;
+    }
+    list_each(it, &model.targets) {
+        const struct model_target *t = container_of(it, struct model_target, link);
+        for (unsigned i = 0; i < t->nbinds && !found; i++) {
+            const struct portal_id *b = &t->binds[i];
+            if (*b->name ? strcmp(b->name, name) == 0 : b->tpgt == group)
+                found = t;
+        }
+    }
+    free(v);
+    return found;
 }
 
 void
@@ -84,10 +123,14 @@ admin_portal_delete(struct admin_req *r)
 
     if (!portal_arg(r, &at))
         return;
-    if (portal_close(at.name) < 0)
+    const struct model_target *t = bound_to_nothing_without(at.name);
+    if (t)
+        admin_fail(r, AE_INVALID, "target %s is bound to %s alone or to its group: unbind it first",
+                   t->name, at.name);
+    else if (portal_close(at.name) < 0)
         admin_fail(r, AE_INVALID, "there is no such portal");
     else
-        admin_publish(r);
+        changed(r);
 }
 
 /* --- targets bound to portals ---------------------------------------------------------------- */

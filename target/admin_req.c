@@ -360,6 +360,25 @@ find_verb(const char *mode, const char *op, bool *mode_known)
     return NULL;
 }
 
+/* All texts of the arguments, however deep; configurations and states (mode config) are judged by
+ * those who read them. `bad`: the name of the one that no configuration can hold. */
+static bool
+texts_ok(const json_t *v, const char *name, const char **bad)
+{
+    const char *key;
+    json_t *k;
+    size_t i;
+    bool ok = true;
+
+    if (json_is_string(v))
+        ok = apply_can_hold(json_string_value(v));
+    if (!ok)
+        *bad = name;
+    json_object_foreach((json_t *)v, key, k) ok = ok && texts_ok(k, key, bad);
+    json_array_foreach(v, i, k) ok = ok && texts_ok(k, name, bad);
+    return ok;
+}
+
 /* A small line of many empty arrays would become a hundred times its size: long lines are counted
  * before they are read. */
 static bool
@@ -421,8 +440,11 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
         const struct verb *verb = find_verb(mode, op, &mode_known);
         log_debug(LA_ADMIN, "request mode=%s op=%s", LOG_ESC(mode), LOG_ESC(op));
         const json_t *persist = json_object_get(r->args, "persist");
+        const char *bad = NULL;
         if (persist && !json_is_boolean(persist)) {
             admin_fail(r, AE_INVALID, "\"persist\" wants true or false");
+        } else if (verb && strcmp(mode, "config") != 0 && !texts_ok(r->args, "args", &bad)) {
+            admin_fail(r, AE_INVALID, "\"%.40s\" is too long or holds the end of a line", bad);
         } else if (verb) {
             r->keep = json_is_true(persist) || apply_autosave();
             note_touched(r, verb->touches);

@@ -148,6 +148,12 @@ apply_chap_algs(const char *text, unsigned *out)
     return conf_parse_chap_algs(text, out); /* conf/ numbers them as CHAP_ALG_* does */
 }
 
+bool
+apply_can_hold(const char *text)
+{
+    return conf_can_write(text);
+}
+
 const struct conf_checks *
 apply_checks(void)
 {
@@ -187,8 +193,8 @@ open_portals(const struct conf *c, char *err, size_t errsize)
         if (rc < 0)
             return rc;
     }
-    model.usual_portals = c->nportals == 0;
-    if (c->nportals)
+    model.usual_portals = c->nportals == 0 && !c->no_portals;
+    if (!model.usual_portals)
         return 0;
     hostport_parse("0.0.0.0", &any.at, err, errsize);
     int rc = portal_open(&any, true, err, errsize);

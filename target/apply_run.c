@@ -228,10 +228,10 @@ on_read(struct helper_job *h)
         fail(job, APPLY_EXISTS, why);
         return;
     }
-    job->usual_portals = job->result->nportals == 0;
-    if (!model.usual_portals && job->result->nportals == 0)
+    job->usual_portals = job->result->nportals == 0 && !job->result->no_portals;
+    if (!model.usual_portals && job->usual_portals)
         usual_portals(job->result);
-    else if (model.usual_portals && job->result->nportals != 0)
+    else if (model.usual_portals && !job->usual_portals)
         usual_portals(job->have);
     apply_diff(&job->plan, job->have, job->result, job->ask.whole ? model.started : NULL);
     if (!job->ask.force)

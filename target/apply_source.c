@@ -96,6 +96,7 @@ take_listen(struct conf *c, struct conf_report *r)
     struct conf_portal *v = c->portals;
     c->portals = l->portals;
     c->nportals = l->nportals;
+    c->no_portals = false;
     for (unsigned i = 0; i < c->nportals; i++)
         c->portals[i].pos.file = conf_keep(c, c->portals[i].pos.file);
     l->portals = v;

@@ -181,6 +181,7 @@ view_portals(struct conf *c)
     free(c->portals);
     c->portals = xcalloc(n + 1, sizeof *c->portals);
     c->nportals = n;
+    c->no_portals = n == 0 && !model.usual_portals;
     for (unsigned i = 0; i < n; i++) {
         struct conf_portal *p = &c->portals[i];
         p->pos = here;

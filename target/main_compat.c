@@ -276,6 +276,7 @@ main_compat_read(const struct main_options *o, const struct conf_checks *checks,
         unsigned n = c->nportals;
         c->portals = l->portals;
         c->nportals = l->nportals;
+        c->no_portals = false;
         l->portals = v;
         l->nportals = n;
     }

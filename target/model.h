@@ -210,6 +210,8 @@ void model_ifaces_stop(void);
 int apply_seed(void);
 /* A comma list of CHAP's digests as bits CHAP_ALG_*; 0 or -EINVAL. */
 int apply_chap_algs(const char *text, unsigned *out);
+/* Whether a configuration can hold this text: what cannot be dumped must not get into the model. */
+bool apply_can_hold(const char *text);
 /* The numbers outside of targets that tgt_opts holds, unset ones as they were at first. */
 void apply_options(const struct conf *c);
 /* Judges iSCSI values for conf_read. */

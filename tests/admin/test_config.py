@@ -449,3 +449,55 @@ def test_dump_portals(settings):
         text = dump(d, secrets=True)
         assert reload(d, text, pretend=True)["changes"] == [], text
         assert again(d, text) == text
+
+
+def test_dump_without_portals(settings):
+    """All portals deleted: neither a dump nor a change of something else brings the usual ones."""
+    with daemon(settings) as d:
+        text = d.config()
+        here = "127.0.0.1:%d" % d.port
+        ask(d, "target", "bind", tid=1, portal=here)
+        e = refusal(ask, d, "portal", "delete", portal=here)
+        assert NAME in e.text and "unbind" in e.text, e
+        ask(d, "target", "unbind", tid=1, portal=here)
+        ask(d, "target", "bind", tid=1, portal_group=1)
+        e = refusal(ask, d, "portal", "delete", portal=here)
+        ask(d, "target", "unbind", tid=1, portal_group=1)
+        ask(d, "portal", "delete", portal=here)
+        got = dump(d, secrets=True)
+        assert got.startswith("portal none\n"), got
+        assert reload(d, got)["changes"] == []
+        apply(d, block(OTHER, "initiator-address ALL"), targets=[OTHER])
+        assert ask(d, "portal", "show")["portals"] == []
+        got = reload(d, text)
+        assert "portal %s added" % here in whats(got), got
+        assert may_log_in(d)
+        got = reload(d, "portal none\n" + text.replace("portal " + here, ""))
+        assert whats(got) == ["portal %s deleted" % here], got
+
+
+def test_texts_that_no_file_can_hold(settings):
+    with daemon(settings) as d:
+        first = dump(d, secrets=True)
+        for mode, op, args in (
+                ("target", "update", {"tid": 1, "params": {"alias": "a\nb"}}),
+                ("target", "update", {"tid": 1, "params": {"RedirectCallback": "/bin/x a\nb"}}),
+                ("target", "bind", {"tid": 1, "initiator": "iqn.a\n*"}),
+                ("logicalunit", "update", {"tid": 1, "lun": 1, "params": {"vendor_id": "a\nb"}}),
+                ("logicalunit", "new", {"tid": 1, "lun": 7, "params": {
+                    "bs-type": "null", "size": "1M", "scsi_sn": "a\nb"}}),
+                ("account", "new", {"user": "a\nb", "password": SECRET}),
+                ("account", "new", {"user": "a", "password": SECRET + "\n"}),
+                ("account", "new", {"user": "a", "password": SECRET,
+                                    "initiators": ["iqn.a", "iqn.b\nincominguser x y"]}),
+                ("account", "new", {"user": "a", "password": SECRET,
+                                    "initiators": ["iqn.%040d" % i for i in range(1000)]})):
+            e = refusal(ask, d, mode, op, **args)
+            assert e.code == "invalid" and SECRET not in e.text, (args, e)
+        assert dump(d, secrets=True) == first
+        ask(d, "target", "update", tid=1, params={"alias": " \r\x01\x7f\t\"#\\ \u00e4"})
+        ask(d, "account", "new", user=" \\\"", password="#\r '\"\\" + SECRET,
+            initiators=["iqn.%040d" % i for i in range(300)])
+        ask(d, "account", "bind", user=" \\\"", tid=1)
+        text = dump(d, secrets=True)
+        assert reload(d, text)["changes"] == [] and again(d, text) == text, text

@@ -20,6 +20,7 @@ static const struct {
     bool unjudged;
 } given[] = {
     {"portal", "", "portal 1.2.3.4:3261\nportal [::1]:3260\nportal iface:eth0", ""},
+    {"portal", "", "portal none", ""},
     {"portal", "portal 1.2.3.4\n" T, "portal 1.2.3.4:3260", E},
     {"group", "<portal 1.2.3.4>\n", "group 7", "</portal>\n"},
     {"advertise", "<portal 1.2.3.4>\n", "advertise san.example.com:1", "</portal>\n"},

@@ -112,6 +112,12 @@ static const struct {
     {"portal 1.2.3.4\n"
      "portal 1.2.3.4\n",
      "2:1: portal is given twice; the first is at f:1:1\n"},
+    {"portal 1.2.3.4\nportal none\n",
+     "2:8: portal none means that there is no other portal, and no block\n"},
+    {"portal none\nportal 1.2.3.4\n",
+     "2:8: portal none means that there is no other portal, and no block\n"},
+    {"<portal none>\ngroup 2\n" Q,
+     "1:9: portal none means that there is no other portal, and no block\n"},
     {P "group x\n" Q, "2:7: group wants a number from 0 to 65535, not \"x\"\n"},
     {P "advertise a_b\n" Q, "2:11: advertise: \"a_b\" is neither a host name nor an address\n"},
     {"initiators-allow x\n", "1:18: initiators-allow wants an absolute path, not \"x\"\n"},

@@ -236,6 +236,16 @@ test_any_value(void)
         snprintf(u, sizeof u, "%c%c", meaning[i / m % m], meaning[i / m / m]);
         check_account(u, v);
     }
+    for (unsigned b = 1; b < 256; b++) {
+        snprintf(v, sizeof v, "a%cb", (int)b);
+        snprintf(u, sizeof u, "%c", (int)b);
+        CU_ASSERT_EQUAL(conf_can_write(v), b != '\n');
+        if (b != '\n') {
+            check_value(v);
+            check_value(u);
+            check_account(u, v);
+        }
+    }
     srandom(1);
     for (unsigned i = 0; i < 3000; i++) {
         char a[40], b[40];
