@@ -155,12 +155,33 @@ find_account(const struct conf_accounts *list, const struct conf_account *a, boo
     return NULL;
 }
 
+/* The next one that way, from *i on; NULL: none. */
+static const struct conf_account *
+next_account(const struct conf_accounts *list, bool outgoing, unsigned *i)
+{
+    while (*i < list->n) {
+        const struct conf_account *a = &list->v[(*i)++];
+        if (a->outgoing == outgoing)
+            return a;
+    }
+    return NULL;
+}
+
+/* The order counts among those of one way only. */
 bool
 apply_same_accounts(const struct conf_accounts *a, const struct conf_accounts *b)
 {
-    bool same = a->n == b->n;
-    for (unsigned i = 0; same && i < a->n; i++)
-        same = same_account(&a->v[i], &b->v[i]);
+    bool same = true;
+
+    for (unsigned way = 0; way < 2; way++) {
+        const struct conf_account *x = NULL, *y = NULL;
+        unsigned i = 0, k = 0;
+        do {
+            x = next_account(a, way, &i);
+            y = next_account(b, way, &k);
+            same = same && (x && y ? same_account(x, y) : x == y);
+        } while (same && x);
+    }
     return same;
 }
 

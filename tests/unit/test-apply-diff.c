@@ -82,6 +82,11 @@ test_accounts(void)
     is_plan(T(A, "incominguser u abcdefghijkl\n"), T(A, "incominguser u abcdefghijkm\n"),
             "live:incominguser u changed;");
     is_plan(T(A, "incominguser u abcdefghijkl\n"), T(A, ""), "live:incominguser u deleted;");
+    is_plan(T(A, "outgoinguser o abcdefghijkn\nincominguser u abcdefghijkl\n"),
+            T(A, "incominguser u abcdefghijkl\noutgoinguser o abcdefghijkn\n"), "");
+    is_plan(T(A, "incominguser u abcdefghijkl\nincominguser v abcdefghijkm\n"),
+            T(A, "incominguser v abcdefghijkm\nincominguser u abcdefghijkl\n"),
+            "live:user accounts in another order;");
 }
 
 static void
