@@ -7,11 +7,13 @@ function to the client's thread (Client.ask) and do not wait."""
 
 import json
 import os
+import signal
 import socket
 import struct
 import time
 
 from client import DEADLINE, MIB, Op, Step, open_session
+from conf_tool import Refused, apply, dump, reload
 from lib import iscsi, scsi
 from lib import pdu as P
 from lib.iscsi import Closed, LoginFailed, Silent, text
@@ -550,6 +552,82 @@ def admin_looks(phase, rng):
                             ("--op", "stat", "--mode", "target", "--tid", 1),
                             ("--op", "stat", "--mode", "system"),
                             ("--op", "show", "--mode", "portal"))))
+
+
+@action(2)
+def configuration_reloaded(phase, rng):
+    """By signal or by a verb; nobody under load notices.  What other actions made is not in the
+    file and goes: so none of them runs meanwhile."""
+    if not phase.alone():
+        raise Skip()
+    d, extra = phase.d, "iqn.2026-11.com.example:reloaded"
+    with open(d.conf) as f:
+        text = f.read()
+    how = rng.choice(("same", "changed", "changed", "broken"))
+    more = {"same": "", "changed": "<target %s>\ninitiator-address ALL\nalias %d\n</target>\n" % (
+        extra, rng.randrange(100)), "broken": "<target %s>\nno-such-directive\n" % extra}[how]
+    try:
+        with open(d.conf, "w") as f:
+            f.write(text + more)
+        before = dump(d, secrets=True)
+        try:
+            if rng.random() < 0.5:
+                os.kill(d.proc.pid, signal.SIGHUP)
+                wait_reloaded(d, before, how)
+            else:
+                reload(d)
+            assert how != "broken", "a broken configuration was taken"
+        except Refused as e:
+            # a unit that came back by hand may differ from the file's, and is in use
+            assert e.code == "target-active" if how != "broken" else e.code == "config", e
+            assert dump(d, secrets=True) == before, "refused and changed: %s" % e
+    finally:
+        with open(d.conf, "w") as f:
+            f.write(text)
+        phase.together()
+
+
+def wait_reloaded(d, before, how):
+    """The signal comes when it comes; what it does is as of the verb, which then finds it done."""
+    time.sleep(0.5)
+    if how == "broken":
+        assert dump(d, secrets=True) == before, "changed by a broken configuration"
+        raise Refused({"code": "config", "message": ""}, None)
+
+
+@action(2)
+def target_applied(phase, rng):
+    """A target with all it has comes, is exchanged and goes by `config apply`."""
+    tid = phase.spare_tid(rng)
+    name = "iqn.2026-11.com.example:applied%d" % tid
+    paths = [phase.file(MIB), phase.file(MIB)]
+    text = "<target %s>\ncontroller_tid %d\ninitiator-address ALL\n%s</target>\n"
+    unit = "<backing-store %s>\nlun 1\n</backing-store>\n"
+    s = None
+    try:
+        apply(phase.d, text % (name, tid, unit % paths[0]), add=True, targets=[name])
+        s = side_session(phase, name, "applied", lun=1)
+        if s is not None:
+            _side_io(phase, s, 1, MIB // 512, rng)
+        other = text % (name, tid, unit % paths[1] + rng.choice(("", "alias x\n")))
+        if s is not None:
+            try:
+                apply(phase.d, other, targets=[name])
+                raise AssertionError("a unit was taken from under a session")
+            except Refused as e:
+                assert e.code == "target-active" or phase.may_refuse(), e
+        apply(phase.d, other, targets=[name], force=True)
+        if s is not None and not phase.may_refuse():
+            s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
+            _side_io(phase, s, 1, MIB // 512, rng)
+    except Closed:
+        assert phase.may_refuse(), "the session was closed"
+    finally:
+        apply(phase.d, "", targets=[name], force=True)
+        for p in paths:
+            os.unlink(p)
+        if s is not None:
+            s.conn.close()
 
 
 # ---- a LUN that hangs --------------------------------------------------------------------------
