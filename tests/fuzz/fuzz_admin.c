@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lines of the admin protocol, one after the other, against a model with a target.  The worker is
- * local; whatever a verb starts is driven to its end before the next input.
+ * local; whatever a verb starts is driven to its end before the next input.  What is dumped after
+ * the last is applied, and must change nothing.
  */
 #include "config.h"
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cstore.h"
 #include "base/helper.h"
 #include "target/admin_priv.h"
 
@@ -46,8 +49,61 @@ set_up(void)
         abort();
     worker_set_publish(&w, 1);
     tgt_worker_init(w);
-    model_init(w, NULL);
+    char dir[] = "/tmp/evtgt-fuzz-XXXXXX";
+    struct cstore *cs = mkdtemp(dir) ? cstore_open_dir(dir) : NULL;
+    if (!cs)
+        abort();
+    model_init(w, cs);
+    if (apply_seed() < 0)
+        abort();
+    model.usual_portals = true; /* a configuration without portals changes none of them */
     admin_stop_daemon = nothing;
+}
+
+static void
+on_dump(struct admin_req *r, json_t *reply, void *arg)
+{
+    (void)r;
+    *(json_t **)arg = reply;
+}
+
+static json_t *
+ask(json_t *request)
+{
+    struct admin_req *slot;
+    json_t *reply = NULL;
+    char *line = json_dumps(request, JSON_COMPACT);
+
+    json_decref(request);
+    admin_req_run(line, strlen(line), &slot, on_dump, &reply);
+    while (!reply)
+        worker_turn(w, true);
+    free(line);
+    return reply;
+}
+
+/* A dump can be read and says what there is: no text breaks out of its directive. */
+static void
+dump_and_apply(void)
+{
+    json_t *dump = ask(json_pack("{si ss ss s{sb}}", "v", 1, "mode", "config", "op", "dump", "args",
+                                 "secrets", 1));
+    json_t *text = json_object_get(json_object_get(dump, "data"), "text");
+    json_t *bundle =
+        json_pack("{si ss ss sb si s[] s[{ss sO sb si si si}]}", "version", 1, "name", "/f",
+                  "syntax", "evtgt", "memory", 0, "uid", 0, "lists", "files", "path", "/f", "text",
+                  text, "regular", 1, "mode", 0600, "uid", 0, "gid", 0);
+    if (!bundle)
+        abort();
+    json_t *got = ask(json_pack("{si ss ss s{so sb}}", "v", 1, "mode", "config", "op", "apply",
+                                "args", "bundle", bundle, "pretend", 1));
+    if (!json_is_true(json_object_get(got, "ok")) ||
+        json_array_size(json_object_get(json_object_get(got, "data"), "changes"))) {
+        fprintf(stderr, "%s\n%s\n", json_string_value(text), json_dumps(got, JSON_INDENT(1)));
+        abort();
+    }
+    json_decref(dump);
+    json_decref(got);
 }
 
 int
@@ -74,5 +130,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         p += n + 1;
     }
+    dump_and_apply();
     return 0;
 }
