@@ -7,11 +7,13 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import time
 
+import conf_tool
 from common import Skip, call, daemon
 from lib.evtgt import IQN, Daemon, Lun, Target
 
@@ -269,6 +271,59 @@ def test_port_below_1024(settings):
                       check=False)
         assert out.returncode == 0, out
         assert "portal-open addr=127.0.0.1:861" in d.tail(), d.tail()
+
+
+def test_reload_without_root(settings):
+    """Whatever only root may read or open is read and opened all the same when the configuration
+    is read again: the file itself, secrets, new stores, ports below 1024."""
+    need_root()
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        raise Skip("needs unshare and ip")
+    with closed(settings, head=["autosave off"]) as d:
+        d.port = 860
+        plain = d.command
+        d.command = lambda: ["unshare", "-n", "sh", "-c", NET, "sh"] + plain()
+        try:
+            d.start()
+        except Exception as e:
+            raise Skip("no network namespace: %s" % e)
+        check_gone(d.proc.pid, default_user().pw_uid, default_user().pw_gid)
+        private = d.path("private")
+        os.mkdir(private, 0o700)
+        for name, text in (("new.img", None), ("other.img", None), ("more.conf", "incominguser bob @secret\n"),
+                           ("secret", "abcdefghijkl\n"), ("deny", "")):
+            with open(os.path.join(private, name), "w") as f:
+                if text is None:
+                    f.truncate(4 * MIB)
+                else:
+                    f.write(text)
+            os.chmod(os.path.join(private, name), 0o600)
+        with open(d.conf, "a") as f:
+            f.write("portal 127.0.0.1:861\ninitiators-deny %s/deny\n"
+                    "<target %snew>\ninitiator-address ALL\nbacking-store %s/new.img\n"
+                    "include %s/more.conf\n</target>\n" % (private, IQN, private, private))
+        os.kill(d.proc.pid, signal.SIGHUP)
+        wait_for(d, "portal-open addr=127.0.0.1:861")
+        end = time.monotonic() + 15
+        while IQN + "new" not in show(d):
+            assert time.monotonic() < end, d.tail()
+            time.sleep(0.1)
+        assert show(d).count("Online: Yes") == 4 and "bob" in show(d), show(d) + d.tail()
+        assert conf_tool.reload(d)["changes"] == []
+        # and what comes by a bundle of root's
+        conf_tool.apply(d, "<target %sother>\ninitiator-address ALL\nbacking-store %s/other.img\n"
+                        "</target>\n" % (IQN, private), add=True, targets=[IQN + "other"])
+        # broken, then gone: nothing changes
+        with open(d.conf, "a") as f:
+            f.write("nonsense yes\n")
+        before = conf_tool.dump(d, secrets=True)
+        e = conf_tool.refusal(conf_tool.reload, d)
+        assert e.code == "config" and d.conf in e.text and "nonsense" in e.text, e
+        os.rename(d.conf, d.conf + ".away")
+        e = conf_tool.refusal(conf_tool.reload, d)
+        assert e.code == "config" and d.conf in e.text, e
+        assert conf_tool.dump(d, secrets=True) == before
+        os.rename(d.conf + ".away", d.conf)
 
 
 def unit_text():
