@@ -3,13 +3,14 @@
 that must not notice; what is in use; failures that change nothing."""
 
 import os
+import shutil
 import signal
 import time
 
 from common import MIB, NAME, Skip, call, daemon, file
 from conf_tool import apply, ask, dump, reload, refusal, whats
 from lib import scsi
-from lib.evtgt import IQN, Lun, Target
+from lib.evtgt import IQN, Failed, Lun, Target
 from lib.iscsi import LoginFailed, Session, Silent
 
 OTHER = IQN + "other"
@@ -501,3 +502,35 @@ def test_texts_that_no_file_can_hold(settings):
         ask(d, "account", "bind", user=" \\\"", tid=1)
         text = dump(d, secrets=True)
         assert reload(d, text)["changes"] == [] and again(d, text) == text, text
+
+
+def test_usual_portals(settings):
+    """Nobody named a portal: they are in no dump until one is made or deleted by hand.  In a network
+    of its own, where the port is free."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ip"):
+        raise Skip("needs root, unshare and ip")
+    with daemon(settings) as d:
+        d.stop()
+        usual = "".join(li + "\n" for li in d.config().splitlines() if "portal" not in li)
+        plain, d.config, d.port = d.command, lambda: usual, 3260
+        d.command = lambda: ["unshare", "-n", "sh", "-c", "ip link set lo up && exec \"$@\"",
+                             "sh"] + plain()
+        try:
+            d.start()
+        except Failed as e:
+            raise Skip("no network namespace: %s" % e)
+        assert "portal" not in dump(d, secrets=True)
+        assert reload(d)["changes"] == []
+        ask(d, "portal", "new", portal="127.0.0.1:3261")
+        text = dump(d, secrets=True)
+        assert "portal 127.0.0.1:3261\n" in text and "portal 0.0.0.0:3260\n" in text, text
+        assert reload(d, text, pretend=True)["changes"] == []
+        got = reload(d, usual)
+        assert whats(got) == ["portal 127.0.0.1:3261 deleted"], got
+        ask(d, "portal", "delete", portal="0.0.0.0:3260")
+        text = dump(d, secrets=True)
+        assert "portal 0.0.0.0" not in text, text
+        assert reload(d, text)["changes"] == []
+        got = reload(d, usual)
+        assert "portal 0.0.0.0:3260 added" in whats(got), got
+        assert "portal" not in dump(d, secrets=True)
