@@ -152,6 +152,7 @@ keep_own(struct conf *c, const struct conf *file, bool own_portals)
         return;
     free(c->portals);
     c->nportals = file->nportals;
+    c->no_portals = file->no_portals;
     c->portals = xmalloc((c->nportals + 1) * sizeof *c->portals);
     if (c->nportals)
         memcpy(c->portals, file->portals, c->nportals * sizeof *c->portals);
