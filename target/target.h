@@ -647,7 +647,7 @@ void sess_kill_target(const char *target_name, const char *why);
 void sess_kill(struct sess *s, const char *why);
 void sess_conn_gone(struct sess *s, struct conn *c);
 void sess_establish_gone(struct conn *c); /* the connection ends in the middle of it */
-/* On the session's worker: a session for this claim, or NULL (no memory for its tables). */
+/* On the session's worker: a session for this claim. */
 struct sess *sess_new(struct worker *w, const struct login_result *res,
                       const struct registry_claim *claim);
 void sess_attach(struct sess *s, struct conn *c, const struct login_result *res);
