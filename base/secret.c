@@ -154,3 +154,12 @@ secret_free_text(char *s)
     secret_wipe(s, strlen(s));
     free(s);
 }
+
+const char *
+secret_free_words(char *text)
+{
+    char *at = strstr(text, " near ");
+    if (at)
+        *at = 0;
+    return text;
+}

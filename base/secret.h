@@ -33,5 +33,8 @@ unsigned secret_count(void);
 void secret_wipe(void *p, size_t len);
 /* Wipes a string of the heap and frees it; NULL: nothing. */
 void secret_free_text(char *s);
+/* What jansson says of a text that it does not understand, without the word that it names: that may
+ * be a secret. Changes and returns `text`. */
+const char *secret_free_words(char *text);
 
 #endif

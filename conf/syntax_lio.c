@@ -312,7 +312,7 @@ syntax_lio(const struct syntax_in *in)
         struct conf_pos pos = {in->file->name, root ? 1 : (unsigned)err.line,
                                root ? 1 : (unsigned)err.column};
         conf_report_add(in->r, true, &pos, "this is not the JSON of a saveconfig.json: %s",
-                        root ? "it is no object" : err.text);
+                        root ? "it is no object" : secret_free_words(err.text));
         json_decref(root);
         return NULL;
     }

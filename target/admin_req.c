@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "base/secret.h"
 #include "target/admin_priv.h"
 #include "target/apply_saved.h"
 
@@ -420,7 +421,7 @@ admin_req_run(const char *line, size_t len, struct admin_req **slot,
         admin_fail(r, AE_INVALID, "not a JSON object: %s",
                    too_much ? "more values than any request has"
                    : root   ? "another value"
-                            : je.text);
+                            : secret_free_words(je.text));
         json_decref(root);
         req_put(r);
         return;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/opener.h"
+#include "base/secret.h"
 #include "conf/source.h"
 #include "target/apply.h"
 #include "target/apply_store.h"
@@ -123,7 +124,8 @@ own_bundle(struct conf_report *r)
     json_t *j = json_loadfd(fd, JSON_REJECT_DUPLICATES, &je);
     close(fd);
     if (!j) {
-        conf_report_add(r, true, &pos, "what was read makes no sense: %s", je.text);
+        conf_report_add(r, true, &pos, "what was read makes no sense: %s",
+                        secret_free_words(je.text));
         return NULL;
     }
     const char *why = json_string_value(json_object_get(j, "error"));

@@ -197,7 +197,8 @@ read_file(struct call *c, const char *path)
     secret_free_text(text);
     if (!o || strcmp(j_str(o, "format"), FORMAT) != 0)
         verb_fail(c, VERB_NOT_DONE, "file", "`save-all FILE` writes such files.",
-                  "%s is no file of save-all%s%s", path, o ? "" : ": ", o ? "" : je.text);
+                  "%s is no file of save-all%s%s", path, o ? "" : ": ",
+                  o ? "" : secret_free_words(je.text));
     if (j_num(o, "version") != SAVE_VERSION)
         verb_fail(c, VERB_NOT_DONE, "file", NULL,
                   "%s is of version %lld; this program reads version %d", path, j_num(o, "version"),

@@ -339,3 +339,10 @@ def test_to_file(settings):
             out = subprocess.run([settings.adm, "convert", *args], capture_output=True, text=True,
                                  timeout=30)
             assert out.returncode in (1, 2) and want in out.stderr, out
+
+
+def test_broken_json_shows_no_secret(settings):
+    """What JSON's reader stumbles over may be a password."""
+    for broken in ('{"chap_password" "opensesame99"}', '["x" "opensesame99"', '"opensesame99'):
+        out, err = convert(settings, {"saveconfig.json": broken}, "--from", "lio", status=1)
+        assert "not the JSON" in err and "opensesame" not in out + err, err
