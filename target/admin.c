@@ -77,13 +77,23 @@ admin_json_init(void)
     json_object_seed(0); /* before other threads make objects */
 }
 
+/* Answers may hold them as well. */
+static void
+out_free(struct client *c)
+{
+    secret_wipe(c->out, c->out_len);
+    free(c->out);
+    c->out = NULL;
+    c->out_len = c->out_pos = 0;
+}
+
 static void
 client_free(struct client *c)
 {
     secret_wipe(c->in, c->in_len);
     free(c->in);
     admin.held -= c->in_size;
-    free(c->out);
+    out_free(c);
     free(c);
 }
 
@@ -164,9 +174,7 @@ client_send(struct client *c)
         c->out_pos += (size_t)n;
     }
     ev_io_stop(loop, &c->wr);
-    free(c->out);
-    c->out = NULL;
-    c->out_len = c->out_pos = 0;
+    out_free(c);
     client_look(c);
 }
 
@@ -183,8 +191,10 @@ static void
 client_answer(struct client *c, char *text)
 {
     size_t n = strlen(text);
-    c->out = xrealloc(text, n + 2);
+    c->out = xmalloc(n + 2); /* realloc would leave secrets behind */
+    memcpy(c->out, text, n);
     c->out[n] = '\n';
+    secret_free_text(text);
     c->out_len = n + 1;
     c->out_pos = 0;
     worker_timer_start_ms(&c->idle, IDLE_MS);
@@ -280,7 +290,7 @@ on_answer(struct admin_req *r, json_t *reply, void *arg)
     json_decref(reply);
     request_over();
     if (c->gone) {
-        free(text);
+        secret_free_text(text);
         client_free(c);
     } else if (!text) {
         client_close(c);
