@@ -300,6 +300,18 @@ import_back(struct call *c, void *arg)
     json_decref(verb_try(c, "config", "import", json_pack("{sO sb}", "state", arg, "force", 1)));
 }
 
+/* Targets that lack their accounts come offline; discovery has no such state. */
+static bool
+opens_discovery(const json_t *o)
+{
+    static const char name[] = "incomingdiscoveryuser ";
+    const char *config = j_str(o, "config");
+
+    if (j_is(o, "secrets"))
+        return false;
+    return strncmp(config, name, strlen(name)) == 0 || strstr(config, "\nincomingdiscoveryuser ");
+}
+
 static void
 explain(struct call *c, const json_t *o, const json_t *data, bool pretend)
 {
@@ -347,6 +359,10 @@ verb_restore_all(struct call *c)
     json_object_set_new(data, "made", json_incref(json_object_get(o, "made")));
     json_object_set_new(data, "offline", json_incref(json_object_get(o, "accounts")));
     json_object_set_new(data, "pretend", json_boolean(pretend));
+    if (opens_discovery(o))
+        verb_warn(
+            c, "the file holds no passwords: discovery, which demanded CHAP, is open to everybody "
+               "until `account add USER --discovery`");
     if (verb_json(c, json_incref(data)))
         return 0;
     explain(c, o, data, pretend);

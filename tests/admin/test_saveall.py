@@ -142,7 +142,8 @@ def move(settings, secrets, check, after=""):
                                    opts=["product_id Carried"])], ["initiator-address ALL"]),
                Target("locked", [Lun("b.img", MIB, 1, kind="file")],
                       ["initiator-address ALL", 'incominguser mac "sixteen-bytes-00"'])]
-    with daemon(settings, targets) as d, daemon(settings, []) as e:
+    head = ['incomingdiscoveryuser finder "sixteen-bytes-01"']
+    with daemon(settings, targets, head=head) as d, daemon(settings, []) as e:
         was = vpd83(d)
         verb(d, "save-all all.json" + (" --secrets" if secrets else ""),
              says="holds the configuration")
@@ -150,7 +151,7 @@ def move(settings, secrets, check, after=""):
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
         with open(path) as f:
             saved = f.read()
-        assert ("sixteen-bytes-00" in saved) is secrets
+        assert ("sixteen-bytes-0" in saved) is secrets
         verb(d, "save-all all.json", 1, ("is there already", "--force"))
         d.stop()  # its files are served by the other one from here on
         e.port = d.port  # its portal comes along
@@ -177,6 +178,8 @@ def test_restore_without_secrets_leaves_nothing_open(settings):
         states = {t["name"]: t["state"] for t in ask(e, "target list")["targets"]}
         assert states == {NAME: "ready", IQN + "locked": "offline"}
         assert vpd83(e) == was
+        verb(e, "restore-all --yes --force", more=[path],
+             says="discovery, which demanded CHAP, is open to everybody")
     move(settings, False, check)
 
 
