@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import stat
+import time
 
 from common import MIB, NAME, daemon
 from lib import scsi
@@ -34,7 +35,12 @@ def vpd83(d, target=NAME, lun=1, **kw):
     s = Session(d.addr, target, **kw)
     s.login()
     data = s.run_ua(scsi.inquiry(255, 0x83), lun=lun, read=255).good().data
+    s.logout()
     s.conn.close()
+    end = time.monotonic() + 20  # who asks next must not find the session in use
+    while json.loads(d.iscsi("--json", "--op", "show", "--mode", "session"))["data"]["sessions"]:
+        assert time.monotonic() < end, "a session stays after its logout"
+        time.sleep(0.02)
     return bytes(data)
 
 
