@@ -93,7 +93,10 @@ access_read(const struct account_ctx *ctx, struct conf_access *a, enum conf_acce
     }
     a->pos = n->pos;
     a->path = n->value;
-    (void)conf_access_text(a, which, text, len, ctx->ck, ctx->r);
+    if (!st.is_file && strcmp(n->value, "/dev/null") != 0) /* a pipe reads as empty, by chance */
+        conf_report_add(ctx->r, true, &n->vpos, "%s: %s is no regular file", n->name, n->value);
+    else
+        (void)conf_access_text(a, which, text, len, ctx->ck, ctx->r);
     source_wipe_free(text, len);
 }
 

@@ -165,6 +165,8 @@ stamp_of(int fd, struct stamp *out)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
+    if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) /* a pipe reads as empty, by chance */
+        return -EINVAL;
     *out = (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_mtim, st.st_ctim};
     return 0;
 }

@@ -123,6 +123,7 @@ static const struct {
     {"initiators-allow x\n", "1:18: initiators-allow wants an absolute path, not \"x\"\n"},
     {"initiators-allow /nonexistent/allow\n",
      "1:18: initiators-allow: cannot read /nonexistent/allow: No such file or directory\n"},
+    {"initiators-deny %D/pipe\n", "1:17: initiators-deny: %D/pipe is no regular file\n"},
     {"initiators-allow %D/nul\n", "%D/nul:0:0: a NUL byte in it: this is not a text file\n"},
     {"initiators-allow %D/badallow\n", ""},
     {"initiators-allow %D/warnallow\n",
@@ -515,6 +516,7 @@ set_up(void)
     put("badallow", "# x\n\nALL iqn.(\n", 15, 0600);
     put("warnallow", "ALL 10.0.0.1/8\n", 15, 0600);
     put("noend", "# x\nALL ALL", 11, 0600);
+    CU_ASSERT_EQUAL(mkfifo("pipe", 0600), 0);
     put("noname", "a\377 ALL\n", 7, 0600);
     put("ietd", "Target iqn.2001-04.a:b\n", 23, 0600);
     put("loop", "include loop\n", 13, 0600);
@@ -528,8 +530,8 @@ set_up(void)
 static void
 tear_down(void)
 {
-    static const char *const names[] = {"nul",    "badallow", "warnallow", "noend",
-                                        "noname", "loop",     "ietd"};
+    static const char *const names[] = {"pipe",  "nul",    "badallow", "warnallow",
+                                        "noend", "noname", "loop",     "ietd"};
     char name[32];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -50,8 +50,9 @@ on_made(struct store *s, const char *err, void *arg)
 static struct made
 make(const struct apply_kv *kv, unsigned n)
 {
+    const struct model_target t = {.tid = 1, .ids = MODEL_UNSET};
     struct made m = {.over = false};
-    if (apply_lun_new(kv, n, "alone", on_made, &m, m.err, sizeof m.err) < 0)
+    if (apply_lun_new(&t, 1, kv, n, "alone", on_made, &m, m.err, sizeof m.err) < 0)
         return m;
     while (!m.over)
         worker_turn(w, true);
