@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the admin tests share: a daemon for the length of a `with`, calls and their outcome."""
 
+import atexit
 import contextlib
 import os
+import shutil
 import subprocess
+import tempfile
 
 from lib.evtgt import Daemon, IQN, Lun, Target
 
@@ -49,6 +52,14 @@ def file(d, name, size=MIB):
     with open(path, "wb") as f:
         f.truncate(size)
     return path
+
+
+def tgt_sockets():
+    """tgtd's management sockets, for it and its tools, in a directory of this run's own."""
+    if not os.environ.get("TGT_IPC_SOCKET"):
+        top = tempfile.mkdtemp(prefix="evtgt-tgt-")
+        atexit.register(shutil.rmtree, top, ignore_errors=True)
+        os.environ["TGT_IPC_SOCKET"] = os.path.join(top, "socket")
 
 
 def link(adm, directory, name):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The printed forms, byte for byte beside those of tgt's own tgtadm on the same set-up."""
 
-import os
 import re
 import shutil
 import socket
 
-from common import MIB, NAME, Skip, daemon, file, program
+from common import MIB, NAME, Skip, daemon, file, program, tgt_sockets
 from lib.evtgt import Lun, Target, Tgtd
 from lib.iscsi import Session
 
@@ -70,7 +69,7 @@ def same(text):
 def test_show_and_errors_like_tgtadm(settings):
     if not shutil.which("tgtd") or not shutil.which("tgtadm"):
         raise Skip("tgt is not installed")
-    os.environ["TGT_IPC_SOCKET"] = "/tmp/evtgt-test-tgt-%d" % os.getpid()
+    tgt_sockets()
     with daemon(settings, [Target("disk", [Lun("a.img", MIB, 1, kind="file")])]) as d:
         tgt = Tgtd([], settings)
         names = {k: file(tgt, k + ".img", n * MIB) for k, n in (("a", 5), ("b", 300))}
@@ -290,7 +289,7 @@ def judge(text, why, us, them):
 def test_session_of_tgtadm(settings):
     if not shutil.which("tgtd") or not shutil.which("tgtadm"):
         raise Skip("tgt is not installed")
-    os.environ["TGT_IPC_SOCKET"] = "/tmp/evtgt-test-tgt-%d" % os.getpid()
+    tgt_sockets()
     sessions = []
     with daemon(settings, []) as d:
         tgt = Tgtd([], settings)

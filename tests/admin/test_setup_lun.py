@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from common import MIB, Skip, call, daemon, file, program
+from common import MIB, Skip, call, daemon, file, program, tgt_sockets
 from lib.evtgt import Lun, Target, Tgtd
 
 # Calls in this order, and None or why they differ.
@@ -41,7 +41,7 @@ def shown(text):
 def test_like_tgt_setup_lun(settings):
     if not shutil.which("tgtd") or not shutil.which("tgt-setup-lun"):
         raise Skip("tgt is not installed")
-    os.environ["TGT_IPC_SOCKET"] = "/tmp/evtgt-test-tgt-%d" % os.getpid()
+    tgt_sockets()
     with daemon(settings, []) as d:
         tgt = Tgtd([], settings)
         names = {k: file(d, k + ".img", MIB) for k in "ab"}

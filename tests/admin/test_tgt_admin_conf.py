@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import common
-from common import MIB, Skip, call, file, program
+from common import MIB, Skip, call, file, program, tgt_sockets
 from lib import scsi
 from lib.evtgt import Tgtd
 from lib.iscsi import Session
@@ -159,7 +159,7 @@ def same(text):
 def beside(settings, steps):
     if not shutil.which("tgtd") or not shutil.which("tgt-admin"):
         raise Skip("tgt is not installed")
-    os.environ["TGT_IPC_SOCKET"] = "/tmp/evtgt-test-tgt-%d" % os.getpid()
+    tgt_sockets()
     with daemon(settings, []) as d:
         tgt = Tgtd([], settings)
         sessions = []
