@@ -119,15 +119,14 @@ on_unmapped(void *arg)
     apply_store_drop_then(r->data, on_gone, r);
 }
 
-void
-admin_lun_delete(struct admin_req *r)
+/* r->target has the LUN and nothing speaks against it; else answered. */
+static void
+delete_now(struct admin_req *r)
 {
     struct apply_lun_view v;
     struct lun_state st = {.prevent_removal = false};
     char err[512] = "";
 
-    if (!lun_arg(r))
-        return;
     struct model_lun *l = model_lun_find(r->target, r->lun);
     if (!l) {
         if (r->lun == 0)
@@ -153,6 +152,46 @@ admin_lun_delete(struct admin_req *r)
     model_lun_del(r->target, l);
     if (model_publish(on_unmapped, r, err, sizeof err) < 0)
         log_abort("what was published before does not hold: %s", err);
+}
+
+/* Who is logged in to the target, each with its address. */
+static void
+on_users(struct admin_req *r, json_t *sessions)
+{
+    char who[1024] = "";
+    json_t *s;
+    size_t i, n = 0;
+
+    if (admin_is_late(r) || model_target_find(r->tid) != r->target) {
+        admin_fail(r, AE_NO_TARGET, NULL); /* it went meanwhile */
+        return;
+    }
+    json_array_foreach(sessions, i, s)
+    {
+        const json_t *c = json_array_get(json_object_get(s, "connections"), 0);
+        const char *from = json_string_value(json_object_get(c, "address"));
+        n += (size_t)snprintf(who + n, sizeof who - n, "%s%s%s%s", i ? ", " : "",
+                              json_string_value(json_object_get(s, "initiator")),
+                              from ? " at " : "", from ? from : "");
+        if (n >= sizeof who)
+            break;
+    }
+    if (*who && model_lun_find(r->target, r->lun))
+        admin_fail(r, AE_LUN_ACTIVE, "in use by %s", who);
+    else
+        delete_now(r);
+}
+
+void
+admin_lun_delete(struct admin_req *r)
+{
+    if (!lun_arg(r))
+        return;
+    if (json_is_true(json_object_get(r->args, "unused")) &&
+        !json_is_true(json_object_get(r->args, "force")))
+        admin_sess_gather(r, r->target->name, on_users);
+    else
+        delete_now(r);
 }
 
 /* --- update ---------------------------------------------------------------------------------- */

@@ -154,6 +154,8 @@ static const struct {
     {"target-active", NULL,
      "Its sessions are in `session list TARGET`; --force ends them, `drain TARGET` asks their "
      "initiators to leave."},
+    {"lun-active", "in use by",
+     "Have them log out, or the disk unmounted and then --force: it takes the LUN away from them."},
     {"lun-active", NULL, "Commands are at work: try again, or --force fails them."},
     {"removal-prevented", NULL,
      "An initiator has it mounted, it seems; --force takes it away nevertheless."},

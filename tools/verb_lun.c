@@ -228,8 +228,9 @@ verb_lun_remove(struct call *c)
         same_still(c, &id, path);
     }
     verb_ask(c, "logicalunit", "delete",
-             json_pack("{sI sI sb}", "tid", (json_int_t)id.tid, "lun", (json_int_t)j_num(l, "lun"),
-                       "force", call_opt(c, "force") != NULL));
+             json_pack("{sI sI sb sb}", "tid", (json_int_t)id.tid, "lun",
+                       (json_int_t)j_num(l, "lun"), "force", call_opt(c, "force") != NULL, "unused",
+                       true));
     if (erase)
         file_erase(c, path, &which);
     if (verb_json(c, json_pack("{ss sI ss sb}", "target", id.name, "lun",

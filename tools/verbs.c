@@ -53,7 +53,7 @@ static const struct verb_opt o_lun_remove[] = {
     {"keep", NULL, "leaves the file as it is (default)", false},
     {"erase", NULL, "deletes the file, or overwrites the device with zeroes", false},
     {"yes", "[PATH]", "does not ask; for a device it must name it", false},
-    O_FORCE("even if commands are at work or the initiator prevents it"), END,
+    O_FORCE("even if initiators are logged in, commands at work, or removal prevented"), END,
 };
 static const struct verb_opt o_lun_resize[] = {
     {"thin", NULL, "what is new takes space as it is written", false},
@@ -143,7 +143,8 @@ static const struct verb table[] = {
      "lun add backup /srv/more.img --create 500G\nlun add backup /dev/vg0/disk --lun 5 --readonly",
      VF_CHANGES, o_lun_add, verb_lun_add},
     {"lun remove", "TARGET LUN", "takes a LUN away",
-     "--erase refuses a file that another LUN uses too.",
+     "With initiators logged in to the target it is refused, with who they are. --erase refuses a file\n"
+     "that another LUN uses too.",
      "lun remove backup 1\nlun remove backup 1 --erase\n"
      "lun remove scratch 1 --erase --yes=/dev/vg0/scratch",
      VF_CHANGES, o_lun_remove, verb_lun_remove},

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import tempfile
 
-from common import MIB, NAME, daemon, file
+from common import MIB, NAME, call, daemon, file
 from lib import scsi
 from lib.evtgt import IQN, Lun, Target
 from lib.iscsi import LoginFailed, Session
@@ -297,6 +297,25 @@ def test_lun_remove(settings):
         verb(d, "lun remove disk 4 --keep", says="stays as it is")
         verb(d, "lun remove disk 4", 1, ("no LUN 4", "lun list"))
         assert ask(d, "lun remove disk 77", 1)["code"] == "no-lun"
+
+
+def test_lun_remove_in_use(settings):
+    """Nobody loses a disk that he is logged in to, unless forced; tgtadm's form takes it as ever."""
+    targets = [Target("disk", [Lun("a.img", MIB, 1, kind="file"), Lun("b.img", MIB, 2, kind="file"),
+                               Lun("c.img", MIB, 3, kind="file")])]
+    with daemon(settings, targets) as d:
+        s = Session(d.addr, NAME).login()
+        for text in ("lun remove disk 1", "lun remove disk 1 --erase --yes"):
+            verb(d, text, 1, ("in use by %s at 127.0.0.1" % s.initiator, "--force"))
+        assert ask(d, "lun remove disk 1", 1)["code"] == "lun-active"
+        assert ask(d, "lun remove disk 9", 1)["code"] == "no-lun"
+        assert 1 in luns(d) and os.path.exists(d.path("a.img"))
+        verb(d, "lun remove disk 1 --force", says="is gone")
+        call(d, "--op delete --mode logicalunit --tid 1 --lun 2")
+        s.logout()
+        s.conn.close()
+        verb(d, "lun remove disk 3", says="is gone")
+        assert not {1, 2, 3} & set(luns(d))
 
 
 def test_lun_remove_erases_what_was_meant(settings):
