@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "base/dirs.h"
 #include "base/hostport.h"
 #include "base/log.h"
+#include "base/longopt.h"
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "target/main_args.h"
@@ -26,6 +26,8 @@
 #define IETD_PID      RUNDIR "/../iscsi_trgt.pid" /* where init scripts for ietd look */
 
 static const char *program; /* tgtd or ietd */
+
+static const struct option own_longs[] = {MAIN_COMMON_LONGS, {NULL, 0, NULL, 0}};
 
 static void refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void
@@ -133,8 +135,7 @@ void
 main_args_tgtd(struct main_options *o, int argc, char **argv)
 {
     enum { O_ISCSI = O_OTHERS, O_ISER };
-    static const struct option longs[] = {
-        MAIN_COMMON_LONGS,
+    static const struct option tgtd_longs[] = {
         {"foreground", no_argument, NULL, 'f'},       {"nodaemonize", no_argument, NULL, 'D'},
         {"control-port", required_argument, NULL, 'C'},
         {"nr_iothreads", required_argument, NULL, 't'},
@@ -148,7 +149,7 @@ main_args_tgtd(struct main_options *o, int argc, char **argv)
 
     program = "tgtd";
     o->empty = true;
-    while ((c = getopt_long(argc, argv, "fDC:t:p:d:Vh", longs, NULL)) != -1) {
+    while ((c = longopt_next(argc, argv, "fDC:t:p:d:Vh", tgtd_longs, own_longs)) != -1) {
         if (main_args_common(o, c, optarg))
             continue;
         switch (c) {
@@ -200,8 +201,7 @@ static const char ietd_usage[] =
 void
 main_args_ietd(struct main_options *o, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        MAIN_COMMON_LONGS,
+    static const struct option ietd_longs[] = {
         {"config", required_argument, NULL, 'c'},   {"foreground", no_argument, NULL, 'f'},
         {"debug", required_argument, NULL, 'd'},    {"uid", required_argument, NULL, 'u'},
         {"gid", required_argument, NULL, 'g'},      {"address", required_argument, NULL, 'a'},
@@ -214,7 +214,7 @@ main_args_ietd(struct main_options *o, int argc, char **argv)
 
     program = "ietd";
     o->syntax = CONF_SYNTAX_IET;
-    while ((c = getopt_long(argc, argv, "c:fd:s:u:g:a:p:vh", longs, NULL)) != -1) {
+    while ((c = longopt_next(argc, argv, "c:fd:s:u:g:a:p:vh", ietd_longs, own_longs)) != -1) {
         if (main_args_common(o, c, optarg))
             continue;
         switch (c) {

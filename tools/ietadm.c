@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/longopt.h"
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "tools/adm.h"
@@ -600,18 +600,21 @@ static void
 parse(int argc, char **argv)
 {
     enum { O_SOCKET = 256, O_PASSWORD_FILE };
-    static const struct option longs[] = {
+    static const struct option iet_longs[] = {
         {"op", required_argument, NULL, 'o'},      {"tid", required_argument, NULL, 't'},
         {"sid", required_argument, NULL, 's'},     {"cid", required_argument, NULL, 'c'},
         {"lun", required_argument, NULL, 'l'},     {"params", required_argument, NULL, 'p'},
         {"user", no_argument, NULL, 'u'},          {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {"socket", required_argument, NULL, O_SOCKET},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    };
+    static const struct option own_longs[] = {
+        {"socket", required_argument, NULL, O_SOCKET},
         {"password-file", required_argument, NULL, O_PASSWORD_FILE},
         {NULL, 0, NULL, 0},
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "o:t:s:c:l:p:uvh", longs, NULL)) != -1) {
+    while ((c = longopt_next(argc, argv, "o:t:s:c:l:p:uvh", iet_longs, own_longs)) != -1) {
         switch (c) {
         case 'o': a.op = find_op(optarg); break;
         case 't': a.tid = number("tid", optarg, 65535, TID); break;

@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/longopt.h"
 #include "base/pool.h"
 #include "tools/adm.h"
 
@@ -35,7 +35,7 @@ struct args {
 
 enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE, O_LOCAL };
 
-static const struct option longs[] = {
+static const struct option tgt_longs[] = {
     {"debug", no_argument, NULL, 'd'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -56,7 +56,6 @@ static const struct option longs[] = {
     {"targetname", required_argument, NULL, 'T'},
     {"initiator-address", required_argument, NULL, 'I'},
     {"initiator-name", required_argument, NULL, 'Q'},
-    {"local-address", required_argument, NULL, O_LOCAL},
     {"user", required_argument, NULL, 'u'},
     {"password", required_argument, NULL, 'p'},
     {"host", required_argument, NULL, 'H'},
@@ -66,6 +65,10 @@ static const struct option longs[] = {
     {"device-type", required_argument, NULL, 'Y'},
     {"outgoing", no_argument, NULL, 'O'},
     {"control-port", required_argument, NULL, 'C'},
+    {NULL, 0, NULL, 0},
+};
+static const struct option own_longs[] = {
+    {"local-address", required_argument, NULL, O_LOCAL},
     {"json", no_argument, NULL, O_JSON},
     {"socket", required_argument, NULL, O_SOCKET},
     {"password-file", required_argument, NULL, O_PASSWORD_FILE},
@@ -208,7 +211,7 @@ parse(struct args *a, int argc, char **argv)
     int c;
 
     *a = (struct args){.tid = -1, .sid = -1, .cid = -1, .lun = -1};
-    while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+    while ((c = longopt_next(argc, argv, shorts, tgt_longs, own_longs)) != -1) {
         if (c == 'h') {
             printf(usage_text, adm_name);
             exit(0);
@@ -216,7 +219,7 @@ parse(struct args *a, int argc, char **argv)
             puts(PACKAGE_VERSION);
             exit(0);
         } else if (c == '?') {
-            die_usage(); /* getopt_long said what is wrong */
+            die_usage(); /* longopt_next said what is wrong */
         }
         take_option(a, c);
     }
@@ -554,7 +557,7 @@ mode_sess(const struct args *a, const char *mode, json_t *o)
 static void
 mode_portal(const struct args *a, json_t *o)
 {
-    allow(a, "portal", "P");
+    allow(a, "portal", is(a->op, "show") ? "" : "P");
     if (is(a->op, "show"))
         return;
     if (!is(a->op, "new") && !is(a->op, "delete"))

@@ -106,3 +106,49 @@ def test_ietd_serves(settings):
                 assert "\nUid:\t65534\t65534\t65534\t65534\n" in f.read(), "-u has no effect"
         o.ok("ietadm", "--op", "delete")
         assert p.wait(15) == 0
+
+
+# The long options of the originals; the second list takes a value.
+ORIGINAL = {
+    "tgtadm": ("debug help version force outgoing",
+               "lld op mode tid sid cid lun name value backing-store bstype bsopts bsoflags blocksize targetname "
+               "initiator-address initiator-name user password host params bus device-type control-port"),
+    "tgtd": ("foreground nodaemonize version help", "control-port nr_iothreads pid-file debug iscsi"),
+    "ietadm": ("user version help", "op tid sid cid lun params"),
+    "ietd": ("foreground version help", "config debug uid gid address port"),
+}
+VALUES = {"op": "show", "iscsi": "nop_count=3", "params": "a=1"}
+
+
+def test_abbreviations(settings):
+    """What was no ambiguous abbreviation with the originals is none here, whatever options we add."""
+    with Old(settings) as o:
+        for program, (plain, valued) in ORIGINAL.items():
+            plain, valued = plain.split(), valued.split()
+            names = plain + valued + ["iser"] * (program == "tgtd")  # refused, but tgtd's
+            args = []
+            for name in [n for n in plain if n not in ("help", "version")] + valued:
+                for n in range(1, len(name) + 1):
+                    if [x for x in names if x.startswith(name[:n])] == [name] or n == len(name):
+                        value = VALUES.get(name, "1")
+                        args += ["--" + name[:n]] + ([value] if name in valued else [])
+                        args += ["--%s=%s" % (name[:n], value)] if name in valued else []
+            out = o.run(program, *args, "--help")
+            assert out.returncode == 0 and "usage: " in out.stdout and out.stderr == "", (program, args, out)
+            for name in ("help", "version"):
+                for n in range(1, len(name)):
+                    if [x for x in names if x.startswith(name[:n])] == [name]:
+                        assert o.run(program, "--" + name[:n]).returncode == 0, (program, name[:n])
+            out = o.run(program, "--x")
+            assert out.returncode != 0, out
+
+
+def test_abbreviations_mean_theirs(settings):
+    with Old(settings) as o:
+        o.tgtd()
+        o.ok("tgtadm", "--op", "new", "--mode", "account", "--us", "joe", "--pass", "0123456789abcdef")
+        assert "joe" in o.ok("tgtadm", "--op", "show", "--mode", "account")
+        out = o.run("tgtadm", "--op", "show", "--mode", "portal", "--param", "portal=127.0.0.1:%d" % o.port)
+        assert out.returncode == 22 and "option '-P' is not allowed" in out.stderr, out
+        out = o.run("tgtadm", "--p", "x")
+        assert out.returncode == 22 and "ambiguous" in out.stderr and "file" not in out.stderr, out

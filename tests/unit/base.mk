@@ -36,3 +36,5 @@ UNIT_TESTS += tests/unit/test-opener-guard
 tests_unit_test_opener_guard_LDADD = $(BASE_UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-privs
 tests_unit_test_privs_LDADD = $(BASE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-longopt
+tests_unit_test_longopt_LDADD = $(BASE_UNIT_LIBS)
