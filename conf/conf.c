@@ -134,6 +134,15 @@ conf_free(struct conf *c)
     free(c);
 }
 
+enum conf_syntax
+conf_syntax_of(const struct conf *c)
+{
+    const struct conf_file *f = c->raw ? c->raw->files : NULL;
+    while (f && f->parent)
+        f = f->next;
+    return f ? file_syntax(f) : CONF_SYNTAX_EVTGT;
+}
+
 static struct conf *
 finish(struct conf_raw *raw, const struct conf_source *src, const struct conf_checks *checks,
        struct conf_report *r)

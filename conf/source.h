@@ -59,6 +59,9 @@ enum conf_syntax {
 const char *conf_syntax_name(enum conf_syntax syntax);
 bool conf_syntax_find(const char *name, enum conf_syntax *out);
 
+/* What the first file was taken as; never AUTO. */
+enum conf_syntax conf_syntax_of(const struct conf *c);
+
 /* --- bundles --------------------------------------------------------------------------------- */
 
 struct conf_bundle;

@@ -40,7 +40,8 @@ syntax_guess(const char *path, const char *text, size_t len)
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
 
-    if (strstr(path, "/etc/tgt/"))
+    /* the name is tgt's alone: read as ours, its disks would change their identities in silence */
+    if (strstr(path, "/etc/tgt/") || strcmp(base, "targets.conf") == 0)
         return CONF_SYNTAX_TGT;
     if (strcmp(base, "ietd.conf") == 0)
         return CONF_SYNTAX_IET;

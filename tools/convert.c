@@ -90,6 +90,14 @@ tell_used(const struct conf *c)
     }
 }
 
+/* A file of tgt looks much as one of ours, and its disks would get other identities. */
+static void
+tell_taken(const struct convert *v, const struct conf *c, const char *path)
+{
+    if (v->from == CONF_SYNTAX_AUTO && conf_syntax_of(c) == CONF_SYNTAX_EVTGT)
+        fprintf(stderr, "%s: note: taken as evtgt's own; --from tgt reads it as tgt's\n", path);
+}
+
 /* From the root, as the files beside it are named in the result. */
 static char *
 absolute(const char *path)
@@ -117,6 +125,7 @@ one_file(struct convert *v, const char *path)
     v->errors += r.nerrors + (c == NULL && r.nerrors == 0);
     if (c) {
         settle(c);
+        tell_taken(v, c, abs);
         if (r.nerrors == 0)
             tell_used(c);
         text = conf_write(c, v->flags);

@@ -318,6 +318,28 @@ def test_tgt_names_nobody(settings):
     hasnt(out, "initiator-address ALL")
 
 
+def test_tgt_by_name(settings):
+    """A targets.conf is tgt's wherever it is; what is taken as our own is told."""
+    note = "taken as evtgt's own; --from tgt reads it as tgt's"
+    text = "<target iqn.2026-11.com.example:a>\n backing-store /a\n</target>\n"
+    out, err = convert(settings, {"targets.conf": text})
+    has(out, "initiator-address ALL", "scsi_sn beaf11")
+    assert note not in err, err
+    with tempfile.TemporaryDirectory(prefix="evtgt-convert-") as tmp:
+        path = os.path.join(tmp, "targets.conf")
+        with open(path, "w") as f:
+            f.write(text)
+        t = subprocess.run([settings.daemon, "-t", "-c", path], capture_output=True, text=True,
+                           timeout=30)
+        assert "everybody is admitted" in t.stderr, t
+    out, err = convert(settings, {"copy.conf": text})
+    hasnt(out, "initiator-address ALL", "scsi_sn beaf11")
+    assert "copy.conf: note: " + note in err, err
+    for head, args in (("", ("--from", "evtgt")), ("syntax tgt\n", ())):
+        _, err = convert(settings, {"copy.conf": head + text}, *args)
+        assert note not in err, err
+
+
 # ---- the tool ----------------------------------------------------------------------------------
 
 def test_to_file(settings):

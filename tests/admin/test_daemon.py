@@ -188,7 +188,7 @@ def test_daemon_and_pid_file(settings):
     pidfile = d.path("pid")
     try:
         with open(d.path("stderr"), "wb") as err:
-            out = subprocess.run([settings.daemon, "-c", "targets.conf", "--state-dir", "state",
+            out = subprocess.run([settings.daemon, "-c", "evtgt.conf", "--state-dir", "state",
                                   "--socket", "adm.sock", "-p", "pid"], cwd=d.dir, timeout=20,
                                  stderr=err)
         assert out.returncode == 0, d.tail()

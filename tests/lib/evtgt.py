@@ -93,7 +93,7 @@ class Daemon:
         self.loops = []
         self.sock = os.path.join(self.dir, "adm.sock")
         self.log = os.path.join(self.dir, "stderr")
-        self.conf = os.path.join(self.dir, "targets.conf")
+        self.conf = os.path.join(self.dir, "evtgt.conf")
         for t in targets:
             for lun in t.luns:
                 self.make(lun)

@@ -174,10 +174,10 @@ def in_use(env):
         s.bind(("127.0.0.1", 0))
         s.listen(1)
         name = "127.0.0.1:%d" % s.getsockname()[1]
-        fails_to_start(env, ["portal " + name], "targets.conf:1:1: ", "portal " + name,
+        fails_to_start(env, ["portal " + name], "evtgt.conf:1:1: ", "portal " + name,
                        os.strerror(98), "(process %d)" % os.getpid())
         fails_to_start(env, ["# a comment", "<portal %s>" % name, "group 2", "</portal>"],
-                       "targets.conf:2:1: ", "portal " + name, os.strerror(98))
+                       "evtgt.conf:2:1: ", "portal " + name, os.strerror(98))
     with socket.socket(socket.AF_INET6) as s:
         try:
             s.bind(("::1", 0))
