@@ -211,6 +211,16 @@ model_bind_clash(const struct model_auth *where, const struct account *a, bool o
     return NULL;
 }
 
+bool
+model_auth_demands(const struct model_auth *where)
+{
+    list_each(it, &source(where, false)->binds) {
+        if (!container_of(it, struct model_bind, link)->outgoing)
+            return true;
+    }
+    return false;
+}
+
 struct account_set *
 model_auth_set(const struct model_auth *where)
 {

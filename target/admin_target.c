@@ -12,6 +12,7 @@
 
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/apply_access.h"
 #include "target/redirect.h"
 
 #define TID_MAX 65535u
@@ -134,6 +135,20 @@ redirect_json(const struct model_target *t, json_t *o)
         json_object_set_new(o, "drain_to", json_string(d->to.text));
 }
 
+/* IET's, which judge initiators of every target. */
+static json_t *
+access_files_json(void)
+{
+    json_t *a = json_array();
+    for (unsigned i = 0; i < CONF_ACCESS_FILES; i++) {
+        const char *path = apply_access_path((enum conf_access_file)i);
+        json_t *j = path ? json_string(path) : NULL;
+        if (path)
+            json_array_append_new(a, j ? j : json_string("?")); /* a path that is no UTF-8 */
+    }
+    return a;
+}
+
 static json_t *
 target_json(const struct model_target *t, json_t *sessions)
 {
@@ -157,6 +172,8 @@ target_json(const struct model_target *t, json_t *sessions)
     json_object_set_new(o, "addresses", rules_json(t, RULE_ADDRESS));
     json_object_set_new(o, "initiators", rules_json(t, RULE_NAME));
     json_object_set_new(o, "local_addresses", rules_json(t, RULE_LOCAL));
+    json_object_set_new(o, "access_files", access_files_json());
+    json_object_set_new(o, "chap", json_boolean(model_auth_demands(&t->auth)));
     json_object_set_new(o, "discoverable", json_boolean(!t->hidden));
     json_object_set_new(o, "accounts", admin_account_list(&t->auth));
     json_object_set_new(o, "portals", admin_portal_binds(t));

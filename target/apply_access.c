@@ -104,6 +104,12 @@ put_in_force(void)
         model_touch(container_of(it, struct model_target, link));
 }
 
+const char *
+apply_access_path(enum conf_access_file which)
+{
+    return files[which].path;
+}
+
 void
 apply_access(const struct conf *c)
 {

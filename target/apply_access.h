@@ -10,6 +10,8 @@ int apply_access_check(enum conf_access_file which, const char *target, const ch
                        char *err, size_t errsize, char *warn, size_t warnsize, void *arg);
 /* In place of those that there were; from the next publication on. */
 void apply_access(const struct conf *c);
+/* The path of one that is in force, or NULL. */
+const char *apply_access_path(enum conf_access_file which);
 /* Looks whether somebody changed the files, and heeds it; when the last look is over. */
 void apply_access_look(void);
 

@@ -181,6 +181,8 @@ void model_bind_del(struct model_auth *where, struct model_bind *b);
 const char *model_bind_clash(const struct model_auth *where, const struct account *a,
                              bool outgoing);
 /* A new set for publication; NULL: nothing is demanded there. */
+/* Initiators must prove themselves there. */
+bool model_auth_demands(const struct model_auth *where);
 struct account_set *model_auth_set(const struct model_auth *where);
 /* Portals (name) and groups (name "", tag) a target is bound to; adding twice is the same as once.
  */

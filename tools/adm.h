@@ -41,5 +41,7 @@ json_t *adm_call(const char *socket, json_t *req);
 
 /* An answer as tgtadm prints it. one: of a single target ("show --tid"). */
 void adm_print(const char *mode, const char *op, bool one, json_t *data);
+/* Names that were taken and do nothing: on standard error. */
+void adm_print_warnings(const json_t *data);
 
 #endif

@@ -36,8 +36,8 @@ bs_name(const char *type)
     return strcmp(type, "fileio") == 0 ? "rdwr" : type;
 }
 
-/* Called by a name of tgt: what tgt does not have is left out, since its readers take each line below
- * "ACL information:" for a rule. */
+/* Called by a name of tgt: what tgt does not have is left out, since its readers take each line
+ * below "ACL information:" for a rule. */
 static bool
 is_tgt(void)
 {
@@ -287,12 +287,11 @@ print_units(const json_t *data)
            "wr_done(bytes,cmds) errs\n");
     json_array_foreach(json_object_get(data, "sessions"), i, s)
     {
-        json_array_foreach(json_object_get(s, "units"), k, u)
-            printf("%3lld %3lld %3lld %12lld %6lld %12lld %6lld %12lld %6lld %12lld %6lld %4lld\n",
-                   num(s, "tid"), num(u, "lun"), num(s, "sid"), num(u, "rd_subm_bytes"),
-                   num(u, "rd_subm"), num(u, "rd_done_bytes"), num(u, "rd_done"),
-                   num(u, "wr_subm_bytes"), num(u, "wr_subm"), num(u, "wr_done_bytes"),
-                   num(u, "wr_done"), num(u, "errs"));
+        json_array_foreach(json_object_get(s, "units"), k, u) printf(
+            "%3lld %3lld %3lld %12lld %6lld %12lld %6lld %12lld %6lld %12lld %6lld %4lld\n",
+            num(s, "tid"), num(u, "lun"), num(s, "sid"), num(u, "rd_subm_bytes"), num(u, "rd_subm"),
+            num(u, "rd_done_bytes"), num(u, "rd_done"), num(u, "wr_subm_bytes"), num(u, "wr_subm"),
+            num(u, "wr_done_bytes"), num(u, "wr_done"), num(u, "errs"));
     }
 }
 
@@ -413,6 +412,15 @@ print_lld(const json_t *data)
         json_array_foreach(json_object_get(d, "targets"), k, t)
             printf("        Target %lld: %s\n", num(t, "tid"), str(t, "name"));
     }
+}
+
+void
+adm_print_warnings(const json_t *data)
+{
+    const json_t *v, *all = json_object_get(data, "warnings");
+    size_t i;
+    json_array_foreach(all, i, v)
+        fprintf(stderr, "%s: warning: %s\n", adm_name, json_string_value(v));
 }
 
 void

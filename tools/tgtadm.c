@@ -699,6 +699,7 @@ tgtadm_main(int argc, char **argv)
                 "%s: warning: the secret has %zu bytes; one of less than %u can be found by "
                 "trying (RFC 7143 9.2.1)\n",
                 adm_name, weak_bytes, PASSWORD_ADVISED);
+    adm_print_warnings(json_object_get(reply, "data"));
     if (!a.json)
         adm_print(mode, a.op, a.tid > 0, json_object_get(reply, "data"));
     json_decref(reply);

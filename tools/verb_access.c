@@ -171,7 +171,8 @@ verb_acl_list(struct call *c)
     struct target_id id = find_target(c, call_arg(c, 0));
     json_t *t = find_target_shown(c, &id);
 
-    if (verb_json(c, json_pack("{ss sO sO sO sO sO}", "target", id.name, "addresses",
+    if (verb_json(c, json_pack("{ss sO sO sO sO sO sO}", "target", id.name, "access_files",
+                               json_object_get(t, "access_files"), "addresses",
                                json_object_get(t, "addresses"), "initiators",
                                json_object_get(t, "initiators"), "local_addresses",
                                json_object_get(t, "local_addresses"), "accounts",
@@ -246,17 +247,73 @@ verb_account_add(struct call *c)
     return 0;
 }
 
+static bool
+discovery_demands(struct call *c)
+{
+    json_t *sys = verb_ask(c, "system", "show", NULL), *b;
+    bool any = false;
+    size_t i;
+
+    json_array_foreach(json_object_get(sys, "discovery"), i, b) any |= !j_is(b, "outgoing");
+    json_decref(sys);
+    return any;
+}
+
+/* Where CHAP is demanded, to be compared with what is after a change. */
+struct demands {
+    json_t *targets;
+    bool discovery;
+};
+
+static struct demands
+demands_now(struct call *c)
+{
+    return (struct demands){find_all(c), discovery_demands(c)};
+}
+
+/* Names of targets that demanded CHAP and do not any more. */
+static json_t *
+opened(struct call *c, const struct demands *before)
+{
+    json_t *now = find_all(c), *out = json_array(), *a, *b;
+    size_t i, k;
+
+    json_array_foreach(before->targets, i, a)
+    {
+        json_array_foreach(now, k, b)
+        {
+            if (j_num(a, "tid") == j_num(b, "tid") && j_is(a, "chap") && !j_is(b, "chap"))
+                json_array_append_new(out, json_string(j_str(b, "name")));
+        }
+    }
+    json_decref(now);
+    return out;
+}
+
+static void
+say_opened(struct call *c, const json_t *names, const struct demands *before)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(names, i, v) verb_warn(
+        c, "%s is open without CHAP now, to all that its rules admit", json_string_value(v));
+    if (before->discovery && !discovery_demands(c))
+        verb_warn(c, "discovery is open without CHAP now");
+}
+
 int
 verb_account_remove(struct call *c)
 {
     const char *user = call_arg(c, 0);
+    struct demands before = demands_now(c);
+
     verb_ask(c, "account", "delete", json_pack("{ss}", "user", user));
-    if (verb_json(c, json_pack("{ss}", "user", user)))
+    json_t *open = opened(c, &before);
+    if (verb_json(c, json_pack("{ss sO}", "user", user, "open", open)))
         return 0;
-    verb_say(c,
-             "%s is gone, at every target. A target without an account is open to all that its "
-             "rules admit.",
-             user);
+    verb_say(c, "%s is gone, at every target.", user);
+    say_opened(c, open, &before);
     return 0;
 }
 
@@ -322,15 +379,20 @@ bind_or_unbind(struct call *c, bool on)
         verb_usage(c, "either a target or --discovery is wanted");
     if (target)
         id = find_target(c, target);
+    struct demands before = demands_now(c);
     verb_ask(c, "account", on ? "bind" : "unbind", bind_args(c, user, target ? &id : NULL));
     json_t *data = json_pack("{ss sb}", "user", user, "outgoing", call_opt(c, "outgoing") != NULL);
     json_object_set_new(data, "target", target ? json_string(id.name) : json_null());
+    json_t *open = opened(c, &before);
+    if (!on)
+        json_object_set(data, "open", open);
     if (verb_json(c, data))
         return 0;
     verb_say(c, on ? "%s counts at %s now." : "%s does not count at %s any more.", user,
              target ? id.name : "discovery");
     if (on && !call_opt(c, "outgoing"))
         verb_say(c, "Every initiator must prove itself there from its next login on.");
+    say_opened(c, open, &before);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "tools/adm.h"
 #include "tools/verb.h"
 #include "tools/verb_parts.h"
 
@@ -45,7 +46,8 @@ target_state_word(const json_t *t, enum colour *colour)
     }
     *colour = ODD;
     if (!json_array_size(json_object_get(t, "addresses")) &&
-        !json_array_size(json_object_get(t, "initiators")))
+        !json_array_size(json_object_get(t, "initiators")) &&
+        !json_array_size(json_object_get(t, "access_files")))
         return "admits nobody";
     *colour = GOOD;
     return "ready";
@@ -167,7 +169,14 @@ print_rules(const json_t *t)
     json_t *v;
     size_t i;
 
-    if (!count(t, "addresses") && !count(t, "initiators"))
+    bool files = count(t, "access_files") > 0,
+         own = count(t, "addresses") || count(t, "initiators");
+    if (files)
+        printf("  %s\n", own ? "who fits both what follows and the access files:"
+                             : "who the access files admit:");
+    json_array_foreach(json_object_get(t, "access_files"), i, v)
+        printf("  %-10s %s\n", i ? "" : "file", json_string_value(v));
+    if (!own && !files)
         printf("  nobody: `evtgtadm acl allow %s ADDRESS|NET|ALL` or an initiator's name\n",
                j_str(t, "name"));
     print_texts("address", json_object_get(t, "addresses"));
@@ -279,8 +288,9 @@ verb_target_set(struct call *c)
     json_t *params = settings_args(c, 1);
     struct target_id id = find_target(c, call_arg(c, 0));
 
-    verb_ask(c, "target", "update",
-             json_pack("{sI sO}", "tid", (json_int_t)id.tid, "params", params));
+    json_t *data = verb_ask(c, "target", "update",
+                            json_pack("{sI sO}", "tid", (json_int_t)id.tid, "params", params));
+    adm_print_warnings(data);
     if (verb_json(c, json_pack("{ss sO}", "name", id.name, "set", params)))
         return 0;
     verb_say(c, "%s is changed; operational keys count from an initiator's next login on.",

@@ -57,6 +57,14 @@ def test_edited(settings):
     with Old(settings) as o:
         serve(o, {"initiators.allow": "%s %s\nALL ALL\n" % (ONE, ME)}, ONE)
         assert admitted(o, ONE) and not admitted(o, ONE, OTHER)
+        for text in ("acl list", "target show"):
+            out = o.ok("evtgtadm", *text.split(), "one")
+            assert "access files admit" in out and o.path("initiators.allow") in out, out
+            assert "nobody" not in out, out
+        assert "admits nobody" not in o.ok("evtgtadm", "status")
+        o.ok("evtgtadm", "acl", "allow", "one", "127.0.0.0/8")
+        assert "fits both" in o.ok("evtgtadm", "acl", "list", "one")
+        o.ok("evtgtadm", "acl", "deny", "one", "127.0.0.0/8")
         # a target that nobody configured is judged by them, too
         o.ok("ietadm", "--op", "new", "--tid=2", "--params", "Name=" + TWO)
         assert admitted(o, TWO, OTHER)

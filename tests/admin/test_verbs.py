@@ -174,6 +174,11 @@ def test_target_set(settings):
         verb(d, "target set disk MaxBurstLength=1024 FirstBurstLength=7", 1)
         assert ["MaxBurstLength", "65536"] in ask(d, "target show disk")["target"]["keys"]
         assert ask(d, "target set disk Nonsense=1", 1)["code"] == "unknown-parameter"
+        for out in (run(d, "target", "set", "disk", "IFMarkInt=2048"),
+                    d.adm(*"--op update --mode target --tid 1 -n IFMarkInt -v 2048".split(),
+                          check=False)):
+            assert out.returncode == 0 and out.stderr == \
+                "evtgtadm: warning: IFMarkInt has no effect here\n", out
         verb(d, "target set disk state=offline", says="is changed")
         assert not logs_in(d)
 
@@ -461,14 +466,20 @@ def test_accounts(settings):
         data = ask(d, "account list")
         assert data == {"accounts": [{"user": "mac", "bound": [{"target": NAME, "outgoing": False}]}]}
         verb(d, "account list", says=("mac", NAME))
-        verb(d, "account unbind mac disk", says="not count at")
+        assert ask(d, "account unbind mac disk")["open"] == [NAME]
+        verb(d, "account add two --password-file - --target disk", stdin=SECRET + "2\n")
+        verb(d, "account bind mac disk")
+        assert "without CHAP" not in run(d, "account", "unbind", "mac", "disk").stderr
+        verb(d, "account remove two", says=NAME + " is open without CHAP now")
+        verb(d, "account bind mac disk")
+        verb(d, "account unbind mac disk", says=("not count at", NAME + " is open without CHAP now"))
         logs_in(d).conn.close()
         verb(d, "account unbind mac disk", 1, "can't find the account")
         verb(d, "account bind mac --discovery", says="discovery")
         assert ask(d, "account list")["accounts"][0]["bound"] == [{"target": None,
                                                                    "outgoing": False}]
         verb(d, "account bind nobody disk", 1, "account add USER")
-        verb(d, "account remove mac", says="is gone")
+        verb(d, "account remove mac", says=("is gone", "discovery is open without CHAP now"))
         assert ask(d, "account list") == {"accounts": []}
 
 
