@@ -127,8 +127,12 @@ add_entries(struct iet_access *a, unsigned which, struct line *l, char *text, st
             e->kind = ENTRY_ALL;
         else if (is_address(e->text))
             e->kind = ENTRY_ADDRESS;
-        else
-            e->kind = name_pattern(e->text) ? ENTRY_NAME : ENTRY_OTHER;
+        else if (memcpy(e->text, one, strlen(one) + 1), name_pattern(e->text))
+            e->kind = ENTRY_NAME;
+        else { /* as it was written: it is told */
+            memcpy(e->text, one, strlen(one) + 1);
+            e->kind = ENTRY_OTHER;
+        }
         if (which == TARGETS && e->kind > ENTRY_ADDRESS) {
             conf_report_add(a->in->r, true, &e->pos,
                             "targets.allow wants addresses or ALL, not \"%s\"", one);

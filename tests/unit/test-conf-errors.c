@@ -496,7 +496,7 @@ test_all_messages(void)
 
     CU_ASSERT_EQUAL_FATAL(glob(pattern, 0, NULL, &g), 0);
     for (size_t i = 0; i < g.gl_pathc; i++) {
-        /* other targets' syntaxes have tests of their own */
+        /* other targets' syntaxes: test-syntax-errors */
         if (!strstr(g.gl_pathv[i], "/syntax"))
             n += look_at(g.gl_pathv[i]);
     }
