@@ -260,6 +260,10 @@ target_key(struct builder *b, struct conf_target *t, const struct raw_node *firs
     } else if (rc < 0) {
         conf_report_add(b->r, true, &n->vpos, "%s", err);
     } else {
+        if (rc > 0 && file_syntax(n->file) == CONF_SYNTAX_EVTGT)
+            conf_report_add(b->r, false, &n->vpos, "%s", err);
+        else if (rc > 0)
+            conf_report_loss(b->r, &n->vpos, "%s", err);
         add_kv(&t->keys, &t->nkeys, n);
     }
 }

@@ -187,7 +187,8 @@ struct conf {
 
 /* What this room cannot judge itself; any of them may be NULL (then: all is well). */
 struct conf_checks {
-    /* An operational key of a target: 0; -ENOENT: no such key; -EINVAL and why. */
+    /* An operational key of a target: 0; > 0 and why it is cut down; -ENOENT: no such key; -EINVAL
+     * and why. */
     int (*key)(const char *name, const char *value, char *err, size_t errsize, void *arg);
     /* A target name: 0 and its normal form in out (CONF_NAME_MAX + 1 bytes); -EINVAL and why. */
     int (*target_name)(const char *name, char *out, char *err, size_t errsize, void *arg);
@@ -232,6 +233,9 @@ void conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void conf_report_loss(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* conf_checks.key of who has not the daemon's table: a value that is wrong passes. */
+int conf_key_any(const char *name, const char *value, char *err, size_t errsize, void *arg);
 
 /* The file and what it includes (blocking). NULL when there was an error: all are in `r`. */
 struct conf *conf_read(const char *path, const struct conf_checks *checks, struct conf_report *r);

@@ -71,7 +71,7 @@ check_key(const char *name, const char *value, char *err, size_t errsize, void *
     if (!key_known(name))
         return -ENOENT;
     keys_defaults(&kv);
-    return keys_set(&kv, name, value, err, errsize) >= 0 ? 0 : -EINVAL;
+    return keys_set(&kv, name, value, err, errsize);
 }
 
 static int

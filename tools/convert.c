@@ -46,14 +46,6 @@ struct convert {
     unsigned losses, errors;
 };
 
-/* Keys of iSCSI begin with a capital; which there are, the daemon knows. */
-static int
-any_key(const char *name, const char *value, char *err, size_t errsize, void *arg)
-{
-    (void)value, (void)err, (void)errsize, (void)arg;
-    return name[0] >= 'A' && name[0] <= 'Z' ? 0 : -ENOENT;
-}
-
 static void
 tell(const struct conf_report *r)
 {
@@ -112,7 +104,7 @@ absolute(const char *path)
 static char *
 one_file(struct convert *v, const char *path)
 {
-    static const struct conf_checks checks = {.key = any_key};
+    static const struct conf_checks checks = {.key = conf_key_any};
     struct conf_report r;
     char *text = NULL;
 

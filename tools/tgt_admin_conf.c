@@ -34,14 +34,6 @@ struct run {
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Keys are judged by the daemon, which has their table; their names begin with a capital. */
-static int
-any_key(const char *name, const char *value, char *err, size_t errsize, void *arg)
-{
-    (void)value, (void)err, (void)errsize, (void)arg;
-    return name[0] >= 'A' && name[0] <= 'Z' ? 0 : -ENOENT;
-}
-
 static void
 tell(const struct tgt_admin *t, const struct conf_report *rep, bool warnings)
 {
@@ -78,7 +70,7 @@ static void
 begin(struct run *r, struct tgt_admin *t, bool warnings)
 {
     const char *path = t->conf ? t->conf : DEFAULT_CONF;
-    static const struct conf_checks checks = {.key = any_key};
+    static const struct conf_checks checks = {.key = conf_key_any};
     struct conf_report *rep = &r->report;
 
     *r = (struct run){.t = t};

@@ -340,6 +340,21 @@ def test_tgt_by_name(settings):
         assert note not in err, err
 
 
+def test_limited_keys(settings):
+    """What is cut down here is lost, and told where it stands; it is written as it was given."""
+    text = "Target iqn.2026-11.com.example:a\n MaxConnections 4\n ErrorRecoveryLevel 0\n"
+    out, err = convert(settings, {"ietd.conf": text}, status=3)
+    has(out, "MaxConnections 4")
+    assert "ietd.conf:2:17: lost: MaxConnections can be at most 1 here" in err, err
+    assert "ErrorRecoveryLevel" not in err, err
+    text = ("<target iqn.2026-11.com.example:a>\n initiator-address ALL\n DefaultTime2Retain 9\n"
+            "</target>\n")
+    _, err = convert(settings, {"targets.conf": text}, status=3)
+    assert "targets.conf:3:21: lost: DefaultTime2Retain can be at most 0 here" in err, err
+    _, err = convert(settings, {"own.conf": text})
+    assert "own.conf:3:21: warning: DefaultTime2Retain can be at most 0 here" in err, err
+
+
 # ---- the tool ----------------------------------------------------------------------------------
 
 def test_to_file(settings):

@@ -171,6 +171,9 @@ static const struct {
        "</MaxBurstLength>\n" E,
      "3:1: MaxBurstLength is no block; write it as `MaxBurstLength value`\n"},
     {T "MaxBurstLength 1\n" E, "3:16: MaxBurstLength must be 512..16777215\n"},
+    {T "MaxConnections 8\n" E, "3:16: warning: MaxConnections can be at most 1 here\n"},
+    {"syntax tgt\n" T "DataPDUInOrder No\n" E,
+     "4:16: warning: DataPDUInOrder can only be Yes here\n"},
     {T "MaxBurstLength 512\n"
        "MaxBurstLength 512\n" E,
      "4:1: MaxBurstLength is given twice; the first is at f:3:1\n"},

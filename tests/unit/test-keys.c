@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "conf/conf.h"
 #include "target/keys.h"
 #include "tests/unit/unit.h"
 
@@ -152,6 +153,32 @@ test_set(void)
     CU_ASSERT(keys_set(&kv, "SendTargets", "All", err, sizeof err) < 0);
 }
 
+/* What tools say without the table is what the daemon says with it. */
+static void
+test_limits_of_tools(void)
+{
+    static const char *const values[] = {"Yes", "no",      "0",       "1",        "2",    "16",
+                                         "17",  "3600",    "3601",    "65535",    "512",  "65536",
+                                         "x",   "1048576", "1048577", "16777215", "0x11", "None"};
+    unsigned cut = 0;
+    for (unsigned k = 0; k < KEY_COUNT; k++) {
+        const struct key_def *d = keys_def((enum key_id)k);
+        for (size_t i = 0; d->settable && i < sizeof values / sizeof values[0]; i++) {
+            struct key_values kv;
+            char ours[128] = "", theirs[128] = "";
+            keys_defaults(&kv);
+            int rc = keys_set(&kv, d->name, values[i], ours, sizeof ours);
+            int tool = conf_key_any(d->name, values[i], theirs, sizeof theirs, NULL);
+            CU_ASSERT_EQUAL(tool, rc > 0 ? 1 : 0);
+            if (rc > 0)
+                CU_ASSERT_STRING_EQUAL(theirs, ours);
+            cut += rc > 0;
+        }
+    }
+    CU_ASSERT(cut > 10);
+    CU_ASSERT(conf_key_any("small", "1", NULL, 0, NULL) < 0);
+}
+
 static void
 check_digest(const char *in, bool ok, const char *out)
 {
@@ -203,9 +230,13 @@ int
 main(void)
 {
     static const struct unit_test tests[] = {
-        {"numbers", test_numbers}, {"values of RFC 7143", test_rfc_values},
-        {"find", test_find},       {"dependencies", test_dependencies_come_first},
-        {"set", test_set},         {"set digests", test_set_digest},
+        {"numbers", test_numbers},
+        {"values of RFC 7143", test_rfc_values},
+        {"find", test_find},
+        {"dependencies", test_dependencies_come_first},
+        {"set", test_set},
+        {"set digests", test_set_digest},
+        {"limits that tools know", test_limits_of_tools},
         {"dump", test_dump},
     };
     return UNIT_RUN("keys", tests);
