@@ -314,6 +314,8 @@ void conf_check_across(const struct conf *c, struct conf_report *r);
 void conf_lun_init(struct conf_lun *l);
 void conf_lun_fini(struct conf_lun *l);
 void conf_lun_copy(struct conf_lun *dst, const struct conf_lun *src); /* dst: uninitialised */
+/* After "unknown parameter: NAME": a near name, or why it is none here; "" when there is nothing. */
+void conf_lun_hint(const char *name, bool live, char *out, size_t size);
 /* One LUN directive by name; live: only what `--op update --params` may change. 0; -ENOENT: no
  * such directive; -EINVAL and why. warn may come back non-empty with 0. */
 int conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value, char *err,

@@ -75,6 +75,18 @@ set_params(struct conf_lun *l, bool live, const char *value, struct setter_out *
     return 0;
 }
 
+void
+conf_lun_hint(const char *name, bool live, char *out, size_t size)
+{
+    if (live && table_find(name, SC_LUN)) {
+        snprintf(out, size, "; it is set when the logical unit is made: remove it and add it again");
+        return;
+    }
+    table_suggest(name, live ? SC_LIVE : SC_LUN, out, size);
+    if (!strstr(out, "did you mean"))
+        out[0] = 0; /* the whole list helps nobody here */
+}
+
 int
 conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value, char *err,
              size_t errsize, char *warn, size_t warnsize)

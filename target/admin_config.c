@@ -180,7 +180,7 @@ on_done(struct apply_job *job, void *arg)
         break;
     case APPLY_IN_USE:
         admin_fail_data(r, AE_TARGET_ACTIVE, data,
-                        "%s logged in; \"force\" takes it away all the same", why);
+                        "%s; with force it is done nevertheless", why);
         break;
     }
     apply_job_free(job);

@@ -28,6 +28,14 @@ apply_lun_view(const struct store *s, struct apply_lun_view *v)
                                  .in_flight = s->be ? be_in_flight(s->be) : 0};
 }
 
+static void
+unknown_name(const char *name, bool live, char *err, size_t errsize)
+{
+    char hint[160];
+    conf_lun_hint(name, live, hint, sizeof hint);
+    snprintf(err, errsize, "unknown parameter: %.100s%s", name, hint);
+}
+
 int
 apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n, struct conf_lun *next,
                char *err, size_t errsize)
@@ -39,7 +47,7 @@ apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n, str
     for (unsigned i = 0; i < n && rc == 0; i++) {
         rc = conf_lun_set(next, true, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
         if (rc == -ENOENT)
-            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
+            unknown_name(kv[i].name, true, err, errsize);
     }
     if (rc == 0)
         rc = conf_lun_check(next, err, errsize);
@@ -185,7 +193,7 @@ apply_lun_new(const struct model_target *t, unsigned number, const struct apply_
         }
         rc = conf_lun_set(&l, false, kv[i].name, kv[i].value, err, errsize, warn, sizeof warn);
         if (rc == -ENOENT)
-            snprintf(err, errsize, "unknown parameter: %s", kv[i].name);
+            unknown_name(kv[i].name, false, err, errsize);
     }
     if (rc == 0)
         rc = conf_lun_check(&l, err, errsize);

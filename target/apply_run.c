@@ -155,25 +155,6 @@ go_on(struct apply_job *job)
     apply_prepare(job, on_prepared);
 }
 
-struct in_use {
-    struct apply_job *job;
-    char **targets;
-};
-
-static void
-on_users(void *arg, const char *who)
-{
-    struct in_use *u = arg;
-    struct apply_job *job = u->job;
-
-    free(u->targets);
-    free(u);
-    if (*who)
-        fail(job, APPLY_IN_USE, who);
-    else
-        go_on(job);
-}
-
 /* Something is taken away from whoever is logged in there. */
 static bool
 takes_away(const struct apply_change *ch)
@@ -181,10 +162,54 @@ takes_away(const struct apply_change *ch)
     return ch->op == OP_TARGET_DEL || ch->op == OP_LUN_DEL || ch->op == OP_LUN_REPLACE;
 }
 
+#define TOLD_MAX 4u /* changes; of the others the number */
+
+/* What would be taken from those who are logged in. */
+static void
+in_use(struct apply_job *job, const char *who)
+{
+    char why[sizeof job->why] = "";
+    size_t len = 0;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < job->plan.n; i++) {
+        const struct apply_change *ch = &job->plan.v[i];
+        if (!takes_away(ch) || !ch->what[0] || n++ >= TOLD_MAX)
+            continue;
+        int k = snprintf(why + len, sizeof why - len, "%s%s: %.100s", n > 1 ? "; " : "", ch->target,
+                         ch->what);
+        len = k > 0 && len + (size_t)k < sizeof why ? len + (size_t)k : sizeof why - 1;
+    }
+    if (n > TOLD_MAX && len < sizeof why - 1)
+        snprintf(why + len, sizeof why - len, "; and %u more", n - TOLD_MAX);
+    len = strlen(why);
+    snprintf(why + len, sizeof why - len, " - logged in there: %s", who);
+    fail(job, APPLY_IN_USE, why);
+}
+
+struct users_ask {
+    struct apply_job *job;
+    char **targets;
+};
+
+static void
+on_users(void *arg, const char *who)
+{
+    struct users_ask *u = arg;
+    struct apply_job *job = u->job;
+
+    free(u->targets);
+    free(u);
+    if (*who)
+        in_use(job, who);
+    else
+        go_on(job);
+}
+
 static void
 look_for_users(struct apply_job *job)
 {
-    struct in_use *u = xcalloc(1, sizeof *u);
+    struct users_ask *u = xcalloc(1, sizeof *u);
     unsigned n = 0;
 
     u->job = job;

@@ -152,8 +152,15 @@ static const struct {
     const char *code, *words, *hint;
 } hints[] = {
     {"target-active", NULL,
-     "Its sessions are in `session list TARGET`; --force ends them, `drain TARGET` asks their "
-     "initiators to leave."},
+     "Its sessions are in `session list TARGET`; --force does it to them nevertheless, `drain "
+     "TARGET` asks their initiators to leave."},
+    {"invalid", "remove it and add it again",
+     "`lun remove TARGET LUN` leaves the file; then `lun add TARGET PATH --lun LUN --set "
+     "NAME=VALUE`."},
+    {"invalid", "unknown parameter", NULL},
+    {"invalid", "opened anew",
+     "It cannot change while it is served: `lun remove` it (the file stays) and `lun add` it again "
+     "with --set NAME=VALUE."},
     {"lun-active", "in use by",
      "Have them log out, or the disk unmounted and then --force: it takes the LUN away from them."},
     {"lun-active", NULL, "Commands are at work: try again, or --force fails them."},
@@ -177,9 +184,11 @@ verb_refused(struct call *c, const json_t *reply)
     const json_t *e = json_object_get(reply, "error");
     const char *code = j_str(e, "code"), *text = j_str(e, "message"), *hint = NULL;
 
-    for (size_t i = 0; i < sizeof hints / sizeof *hints && !hint; i++) {
-        if (strcmp(hints[i].code, code) == 0 && (!hints[i].words || strstr(text, hints[i].words)))
-            hint = hints[i].hint;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        if (strcmp(hints[i].code, code) != 0 || (hints[i].words && !strstr(text, hints[i].words)))
+            continue;
+        hint = hints[i].hint;
+        break;
     }
     verb_fail(c, VERB_NOT_DONE, *code ? code : "invalid", hint, "%s",
               *text ? text : "the daemon's answer makes no sense");

@@ -412,6 +412,30 @@ def test_lun_list_and_set(settings):
         verb(d, "lun set disk 1 nonsense=on", 1, "nonsense")
 
 
+def test_lun_set_hints(settings):
+    with daemon(settings, TWO) as d:
+        for text, says in (("block-size=4096", ("remove it and add it again", "lun remove TARGET")),
+                           ("readonl=on", ("unknown parameter: readonl; did you mean readonly?",)),
+                           ("blocksizes=1", ("unknown parameter: blocksizes",))):
+            verb(d, "lun set disk 1 " + text, 1, says)
+            assert "Free it" not in run(d, "lun", "set", "disk", "1", text).stderr
+
+
+def test_reload_that_takes_away(settings):
+    """The refusal says what of which target, from whom, and what does it nevertheless."""
+    with daemon(settings, TWO) as d:
+        with open(d.conf) as f:
+            text = f.read()
+        s = logs_in(d)
+        with open(d.conf, "w") as f:
+            f.write(text.replace("a.img", "none.img"))
+        err = run(d, "reload").stderr
+        assert NAME + ": " in err and "logical unit 1" in err.lower().replace("lun", "logical unit"), err
+        assert s.initiator in err and "--force" in err and '"force"' not in err, err
+        s.logout()
+        s.conn.close()
+
+
 def test_lun_that_is_not_ready(settings):
     t = [Target("disk", [Lun("none.img", MIB, 1, kind="file", create=False)])]
     with daemon(settings, t) as d:
