@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -311,6 +313,24 @@ account_directive(struct builder *b, struct conf_accounts *own, const struct raw
     return true;
 }
 
+/* ::1:3260 is an address; whoever writes one that ends like a port of iSCSI may mean another. */
+static void
+look_at_port(struct builder *b, const struct raw_node *n)
+{
+    const char *colon = strrchr(n->value, ':');
+    struct in6_addr all, front;
+    char text[64];
+
+    if (!colon || strncmp(colon, ":326", 4) != 0 || !isdigit((unsigned char)colon[4]) ||
+        inet_pton(AF_INET6, n->value, &all) != 1)
+        return;
+    snprintf(text, sizeof text, "%.*s", (int)(colon - n->value), n->value);
+    if (inet_pton(AF_INET6, text, &front) == 1)
+        conf_report_add(b->r, false, &n->vpos,
+                        "portal: %s is an address without a port; did you mean [%s]%s?", n->value,
+                        text, colon);
+}
+
 /* `portal` and `portal-group` in a target. That they exist is looked at when all is read. */
 static void
 target_bind(struct builder *b, struct conf_target *t, const struct raw_node *n)
@@ -325,6 +345,7 @@ target_bind(struct builder *b, struct conf_target *t, const struct raw_node *n)
             conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
             return;
         }
+        look_at_port(b, n);
         memcpy(bind.name, at.name, sizeof bind.name);
     } else if (conf_parse_uint(n->value, 0, 65535, &group) < 0) {
         conf_report_add(b->r, true, &n->vpos,
@@ -512,6 +533,7 @@ build_portal(struct builder *b, const struct raw_node *n)
         conf_report_add(b->r, true, &n->vpos, "portal: %s", err);
         return;
     }
+    look_at_port(b, n);
     for (unsigned i = 0; i < c->nportals; i++) {
         if (strcmp(p.at.name, c->portals[i].at.name) == 0) {
             complain_twice(b, n, &c->portals[i].pos);
@@ -686,6 +708,23 @@ conf_check_across(const struct conf *c, struct conf_report *r)
     compare_luns(c, r);
 }
 
+/* tgt keeps the quote as a part of the value. Of accounts each word is looked at (account.c). */
+static void
+check_quotes(struct builder *b, const struct raw_node *n)
+{
+    for (; n; n = n->next) {
+        check_quotes(b, n->children);
+        if (!n->open || strncmp(n->name, "incoming", 8) == 0 ||
+            strncmp(n->name, "outgoing", 8) == 0)
+            continue;
+        if (file_syntax(n->file) == CONF_SYNTAX_EVTGT)
+            conf_report_add(b->r, true, &n->vpos, "%s: a quote is not closed", n->name);
+        else
+            conf_report_add(b->r, false, &n->vpos,
+                            "%s: a quote is not closed; it is a part of the value", n->name);
+    }
+}
+
 struct conf *
 build(struct conf_raw *raw, const struct conf_source *src, const struct conf_checks *checks,
       struct conf_report *r)
@@ -701,6 +740,7 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
         if (strcmp(n->name, "syntax") == 0 && strcmp(n->value, "tgt") == 0)
             n->file->syntax = CONF_SYNTAX_TGT;
     }
+    check_quotes(&b, raw->top);
     syntax_tgt(raw, r);
     for (const struct raw_node *n = raw->top; n; n = n->next)
         build_global(&b, raw->top, n);

@@ -30,6 +30,7 @@ struct raw_node {
     struct conf_pos pos, vpos;
     bool is_block;
     bool quoted;  /* the value stood in quotes */
+    bool open;    /* it begins with a quote that nothing closes */
     bool by_rule; /* a syntax's rule says it, nobody wrote it */
 };
 

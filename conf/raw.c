@@ -187,6 +187,21 @@ is_quoted(const char *s, size_t n)
     return true;
 }
 
+/* Whether it begins with a double quote that is the only one. */
+static bool
+is_open(const char *s, size_t n)
+{
+    if (n == 0 || s[0] != '"')
+        return false;
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] == '"')
+            return false;
+        if (s[i] == '\\' && i + 1 < n)
+            i++;
+    }
+    return true;
+}
+
 /* Takes the quotes off; \" is a quote. */
 static char *
 unquote(const char *s, size_t n, bool quoted)
@@ -233,6 +248,7 @@ node_new(struct input *in, size_t from, size_t to)
     memcpy(n->name, b + from, e - from);
     n->name[e - from] = 0;
     n->quoted = is_quoted(b + v, end - v);
+    n->open = !n->quoted && is_open(b + v, end - v);
     n->value = unquote(b + v, end - v, n->quoted);
     n->vpos = at(in, v + n->quoted);
     return n;

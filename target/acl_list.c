@@ -394,6 +394,16 @@ add_regex(struct acl_list *l, const char *text, const struct acl_says *says)
     return -EINVAL;
 }
 
+/* Digits and signs of addresses alone: no initiator's name fits it. */
+static void
+look_like_address(const char *text, const struct acl_says *says)
+{
+    if (text[strspn(text, "0123456789./:[]")] == '\0' && says->warn != NULL)
+        (void)snprintf(says->warn, says->warnsize,
+                       "\"%.64s\" is no address, and taken as a pattern of names it fits nobody",
+                       text);
+}
+
 int
 acl_list_iet(struct acl_list *l, const char *text, bool names, const struct acl_says *says)
 {
@@ -403,6 +413,8 @@ acl_list_iet(struct acl_list *l, const char *text, bool names, const struct acl_
     }
     if (add_prefix(l, text, says))
         return 0;
+    if (names)
+        look_like_address(text, says);
     return names ? add_regex(l, text, says) : acl_list_address(l, text, says);
 }
 

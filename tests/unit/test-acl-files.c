@@ -210,6 +210,14 @@ test_refused(void)
                     0);
     CU_ASSERT(warn[0] != '\0');
     acl_files_free(f);
+    static const char *const wrong[] = {"10.0.0.0/33", "10.0.0.300", "127.0.0.", "[::1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        f = acl_files_new(true);
+        (void)acl_files_add(f, ACL_INITIATORS_DENY, "ALL", wrong[i], err, sizeof err, warn,
+                            sizeof warn);
+        CU_ASSERT(warn[0] != '\0');
+        acl_files_free(f);
+    }
     /* names that no target can have: as IET has it, a line that never fits, and told */
     static const char *const names[] = {"a\x01", ""};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -107,6 +107,9 @@ static const struct {
      "2:1: iSNSServerIP is given twice; the first is at f:1:1\n"
      "1:1: warning: iSNSServerIP has no effect without `iSNS On`\n"},
     {"syntax perl\n", "1:8: syntax wants tgt, not \"perl\"\n"},
+    {"portal ::1:3260\n",
+     "1:8: warning: portal: ::1:3260 is an address without a port; did you mean [::1]:3260?\n"},
+    {"portal [::1]:3260\nportal 2001:db8::3260\n", ""},
     {"portal nowhere\n", "1:8: portal: \"nowhere\" is no numeric address; want 192.0.2.1:3260, "
                          "[2001:db8::1]:3260 or iface:NAME:3260\n"},
     {"portal 1.2.3.4\n"
@@ -171,6 +174,12 @@ static const struct {
        "</MaxBurstLength>\n" E,
      "3:1: MaxBurstLength is no block; write it as `MaxBurstLength value`\n"},
     {T "MaxBurstLength 1\n" E, "3:16: MaxBurstLength must be 512..16777215\n"},
+    {T "alias \"My disk\n" E, "3:7: alias: a quote is not closed\n"},
+    {T "<backing-store \"/x>\n" F E, "3:16: backing-store: a quote is not closed\n"
+                                     "3:16: a backing store wants an absolute path\n"},
+    {"syntax tgt\n" T "alias \"My disk\n" E,
+     "4:7: warning: alias: a quote is not closed; it is a part of the value\n"},
+    {T "alias My \"disk\n" E, ""},
     {T "MaxConnections 8\n" E, "3:16: warning: MaxConnections can be at most 1 here\n"},
     {"syntax tgt\n" T "DataPDUInOrder No\n" E,
      "4:16: warning: DataPDUInOrder can only be Yes here\n"},
