@@ -197,7 +197,9 @@ view_portals(struct conf *c)
 static unsigned
 as_said(unsigned said, unsigned usual, unsigned now)
 {
-    return now == (said != CONF_UNSET ? said : usual) ? said : now;
+    if (now == (said != CONF_UNSET ? said : usual))
+        return said;
+    return now != usual ? now : CONF_UNSET;
 }
 
 static void
