@@ -97,7 +97,7 @@ static const char tgtd_usage[] =
     "      --iscsi OPTIONS      portal=ADDR:PORT (several), nop_interval=S, nop_count=N\n"
     "      --state-dir DIR      what outlives the daemon (default " STATEDIR ")\n"
     "      --socket PATH        admin socket, instead of -C\n"
-    "      --workers N, --placement HOW, --engine HOW: as evtgtd has them\n"
+    "      --user, --workers, --placement, --engine: as evtgtd has them\n"
     "  -V, --version            print the version and end\n"
     "  -h, --help               print this and end\n"
     "This is evtgtd with the command line of tgtd: it starts without targets; tgt-admin -e or\n"
@@ -192,7 +192,7 @@ static const char ietd_usage[] =
     "  -p, --port PORT          listen on this port (default 3260)\n"
     "      --state-dir DIR      what outlives the daemon (default " STATEDIR ")\n"
     "      --socket PATH        admin socket (default " RUNDIR "/evtgtd.sock)\n"
-    "      --workers N, --placement HOW, --engine HOW: as evtgtd has them\n"
+    "      --user, --workers, --placement, --engine: as evtgtd has them\n"
     "  -v, --version            print the version and end\n"
     "  -h, --help               print this and end\n"
     "This is evtgtd with the command line of ietd.\n";

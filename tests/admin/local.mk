@@ -14,6 +14,7 @@ EXTRA_DIST += tests/admin/test_daemon.py
 EXTRA_DIST += tests/admin/test_ids.py
 EXTRA_DIST += tests/admin/test_ietadm.py
 EXTRA_DIST += tests/admin/test_install_compat.py
+EXTRA_DIST += tests/admin/test_manuals.py
 EXTRA_DIST += tests/admin/test_privileges.py
 EXTRA_DIST += tests/admin/test_integrations.py
 EXTRA_DIST += tests/admin/test_protocol.py

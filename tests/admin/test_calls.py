@@ -61,6 +61,25 @@ def test_target_in_use(settings):
         s.conn.close()
 
 
+def test_lun_in_use(settings):
+    """A unit with a command in flight stays, unless it is forced out: the command is answered then."""
+    with daemon(settings, [Target("disk", [Lun("a.img", MIB, 1, kind="file", opts=["layer delay:hang=1,op=read"])])],
+                head=["shutdown-timeout 2"]) as d:
+        s = Session(d.addr, NAME)
+        s.login()
+        s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
+        t = s.start(scsi.read10(0, 1), read=512, lun=1)
+        s.quiet(0.3)
+        call(d, LU + "--op delete --lun 1", 22, "this logical unit is still active")
+        assert "LUN: 1\n" in shown(d)
+        s.run(scsi.TEST_UNIT_READY, lun=1).good()
+        call(d, LU + "--op delete --lun 1 --force")
+        assert "LUN: 1\n" not in shown(d)
+        s.wait(t, timeout=5)
+        t.check(5, 0x25, 0)
+        s.conn.close()
+
+
 def test_bind_unbind(settings):
     with daemon(settings, [Target("disk", [Lun("a.img", MIB, 1, kind="file")], [])]) as d:
         assert refused(d)

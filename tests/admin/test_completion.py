@@ -177,13 +177,3 @@ def test_examples_are_right(settings):
                 assert " ".join(words[1:]).startswith(name), line
                 for o in re.findall(r"(--[\w-]+)", line):
                     assert o in table[name][1], line
-
-
-def test_manual_is_clean(settings):
-    del settings
-    if not shutil.which("mandoc"):
-        raise Skip("mandoc is not installed")
-    out = subprocess.run(["mandoc", "-Tlint", "-Wwarning", os.path.join(TOP, "docs/evtgtadm.8")],
-                         capture_output=True, text=True, timeout=20)
-    lines = [x for x in out.stdout.splitlines() if "referenced manual not found" not in x]
-    assert not lines, "\n".join(lines)

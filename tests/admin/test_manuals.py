@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Manual pages: mandoc finds nothing, and the options of each page are those of the program, both ways."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from common import Skip
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def read(name):
+    with open(os.path.join(TOP, name)) as f:
+        return f.read()
+
+
+def test_pages_are_clean(settings):
+    del settings
+    if not shutil.which("mandoc"):
+        raise Skip("mandoc is not installed")
+    pages = sorted(glob.glob(os.path.join(TOP, "docs/*.[58]")))
+    assert len(pages) >= 8, pages
+    out = subprocess.run(["mandoc", "-Tlint", "-Wwarning"] + pages, capture_output=True, text=True, timeout=30)
+    lines = [x for x in out.stdout.splitlines() if "referenced manual not found" not in x]
+    assert not lines and not out.stderr, "\n".join(lines) + out.stderr
+
+
+def table(source, start, end="{NULL"):
+    """The names in a table of `struct option` of a source."""
+    text = read(source)
+    text = text[text.index(start):]
+    text = text[:text.index(end)].replace("\\\n", " ")
+    got = set(re.findall(r'"([a-z][\w-]+)", *(?:no|required|optional)_argument', text))
+    assert got, text
+    return got
+
+
+def page(name, start=None, end=None):
+    """The long options that macros of a page (or of a part of it) name."""
+    text = read("docs/" + name)
+    text = text[text.index(start):] if start else text
+    text = text[:text.index(end, 5)] if end else text
+    words = [w for line in text.splitlines() if line[:1] == "." and "Fl" in line and line[:3] != ".Bl"
+             for w in re.findall(r"(?<=\s)-([a-z][a-z_-]+)(?=\s|$)", line)]
+    return set(words)
+
+
+OTHERS = ".Sh UNDER OTHER NAMES"
+
+
+def programs():
+    common = table("target/main_args.h", "define MAIN_COMMON_LONGS", "/* main_args.c")
+    shared = page("evtgtd.8", OTHERS, ".Ss tgtd")
+    tgtadm = (table("tools/tgtadm.c", "tgt_longs[]") | table("tools/tgtadm.c", "own_longs[]"))
+    yield "evtgtd", table("target/main_args.c", "longs[]") | common, page("evtgtd.8", end=OTHERS)
+    yield ("tgtd", table("target/main_compat.c", "tgtd_longs[]") | common,
+                   shared | page("evtgtd.8", ".Ss tgtd", ".Ss ietd"))
+    yield ("ietd", table("target/main_compat.c", "ietd_longs[]") | common,
+                   shared | page("evtgtd.8", ".Ss ietd", ".Sh"))
+    yield "tgtadm", tgtadm, page("tgtadm.8")
+    yield "evtgtadm", tgtadm, page("evtgtadm.8", ".Sh OPTIONS OF TGTADM", ".Sh CONVERT")
+    yield ("ietadm", table("tools/ietadm.c", "iet_longs[]") | table("tools/ietadm.c", "own_longs[]")
+                     | {"write", "follow"}, page("ietadm.8"))  # those two are iet-proc's
+    yield "tgt-admin", table("tools/tgt_admin.c", "longs[]"), page("tgt-admin.8")
+    yield "tgtimg", table("tools/tgtimg.c", "longs[]"), page("tgtimg.8")
+
+
+def test_options_are_those_of_the_pages(settings):
+    del settings
+    wrong = []
+    for program, has, told in programs():
+        wrong += ["%s: --%s is not in its page" % (program, x) for x in sorted(has - told)]
+        wrong += ["%s: its page has --%s, which it does not take" % (program, x) for x in sorted(told - has)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_letters_of_setup_lun(settings):
+    del settings
+    letters = set(re.search(r'getopt\(argc, argv, "([^"]+)"', read("tools/tgt_setup_lun.c")).group(1)) - {":", "+"}
+    told = set(re.findall(r"^\.It Fl (\w)", read("docs/tgt-setup-lun.8"), re.M))
+    assert letters == told, (letters, told)
