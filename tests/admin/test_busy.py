@@ -51,8 +51,8 @@ def test_users_are_named(settings):
             call(d, LU + dev)
             other = d.path("again")
             os.symlink(dev, other)
-            assert "another logical unit of this daemon" in d.adm(
-                *(LU.replace("--lun 5", "--lun 6") + other).split(), check=False).stderr
+            said = d.adm(*(LU.replace("--lun 5", "--lun 6") + other).split(), check=False).stderr
+            assert "another logical unit of this daemon" in said, said
             call(d, "--op delete --mode lu --tid 1 --lun 5")
         finally:
             subprocess.run(["losetup", "-d", dev])

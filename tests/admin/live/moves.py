@@ -261,7 +261,7 @@ class Moves:
 
     def move_lun_remove(self):
         name, t, lun = self.any_lun()
-        if self.do(not t or lun not in t["luns"], verb=["lun", "remove", name, lun],
+        if self.do(not t or lun not in t["luns"], verb=["lun", "remove", name, lun, "--force"],
                    old=["--op", "delete", "--mode", "logicalunit", "--tid", self.tid(name), "--lun",
                         lun],
                    raw=("logicalunit", "delete", {"tid": self.tid(name), "lun": lun})):
