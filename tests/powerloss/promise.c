@@ -307,6 +307,7 @@ run(int argc, char **argv)
     if (!r.newest)
         return 2;
     fprintf(r.journal, "H %u %u\n", r.nsectors, r.wce);
+    fflush(r.journal); /* who will kill the daemon waits for it */
     r.end_ns = now_ns() + strtoull(argv[4], NULL, 10) * 1000000000u;
     int rc = loop(&r);
     if (fclose(r.journal) != 0)
