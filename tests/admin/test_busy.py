@@ -51,8 +51,13 @@ def test_users_are_named(settings):
             call(d, LU + dev)
             other = d.path("again")
             os.symlink(dev, other)
-            said = d.adm(*(LU.replace("--lun 5", "--lun 6") + other).split(), check=False).stderr
-            assert "another logical unit of this daemon" in said, said
+            end = time.monotonic() + 10
+            while True:  # the opener's child that opened it may not have ended yet: it is named then
+                said = d.adm(*(LU.replace("--lun 5", "--lun 6") + other).split(), check=False).stderr
+                if "another logical unit of this daemon" in said:
+                    break
+                assert "process " in said and time.monotonic() < end, said
+                time.sleep(0.1)
             call(d, "--op delete --mode lu --tid 1 --lun 5")
         finally:
             subprocess.run(["losetup", "-d", dev])
