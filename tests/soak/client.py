@@ -154,6 +154,7 @@ class Client:
         self.stopping = threading.Event()
         self.may_close = 0        # monotonic time until which the target may close without a word
         self.may_vanish = 0       # the same for the LUN
+        self.late = []            # lost tasks that the target may still answer
         self.failed = None
         self.trace = collections.deque(maxlen=60)
         self.depth = 1
@@ -230,6 +231,7 @@ class Client:
             raise AssertionError("unexpected %r" % p)
 
     def reap(self):
+        self.reap_late()
         for op in list(self.ops):
             for st in op.steps:
                 if st.outcome is None and st.task is not None and st.task.done:
@@ -283,8 +285,22 @@ class Client:
                     st.outcome = "lost"
                     self.count["lost by " + why] += 1
                     self.trace.append("%08x lost by %s" % (st.task.itt if st.task else 0, why))
-                    if st.task is not None:
+                    if st.task is not None and self.may_answer(why):
+                        self.late.append(st.task)
+                    elif st.task is not None:
                         self.s.tasks.pop(st.task.itt, None)
+
+    def may_answer(self, why):
+        """The 29h of a unit that came in the place of another says nothing of the other's commands:
+        they are answered when the backend lets go of them."""
+        return why == "reset" and time.monotonic() < self.may_vanish
+
+    def reap_late(self):
+        for t in [t for t in self.late if t.done]:
+            self.late.remove(t)
+            ok = t.status == 0 or t.status == 2 and (sense_of(t)[:2] == (5, 0x25)
+                                                     or sense_of(t)[0] == 6)
+            assert ok, "status %02x, late: %r" % (t.status, t.pdu)
 
     def settle(self, op):
         if not self.checks:
