@@ -5,3 +5,4 @@ backends_libbackends_a_SOURCES = backends/backend.c backends/backend.h backends/
 	backends/layer_error.c backends/layer_delay.c backends/layer_trace.c backends/layer_record.c \
 	backends/store.c backends/store_ident.c backends/store_busy.c backends/store.h backends/layer.c backends/layer.h backends/record.h
 backends_libbackends_a_SOURCES += backends/store_user.c
+backends_libbackends_a_SOURCES += backends/zram_codec.c backends/zram_codec.h backends/zram_store.h

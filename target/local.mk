@@ -27,5 +27,5 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main_compat.c \
 	target/main_user.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
-	base/libbase.a $(BASE_LIBS)
+	base/libbase.a $(BACKENDS_LIBS) $(BASE_LIBS)
 target_libtarget_a_SOURCES += target/apply_exchange.c

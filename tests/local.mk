@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # CUnit programs: one module each, `tests/unit/test-NAME.c`; add a name here.
 UNIT_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a base/libbase.a \
-	-lcunit $(BASE_LIBS)
+	-lcunit $(BACKENDS_LIBS) $(BASE_LIBS)
 UNIT_TESTS =
 include tests/unit/base.mk
 include tests/unit/backends.mk

@@ -28,7 +28,7 @@ tools/completion/evtgtadm.fish: evtgtadm$(EXEEXT)
 # The tables of the code for docs/ and for tests/lint/docs.
 noinst_PROGRAMS += tools/dump
 tools_dump_SOURCES = tools/dump.c
-tools_dump_LDADD = target/libtarget.a scsi/libscsi.a backends/libbackends.a base/libbase.a $(BASE_LIBS)
+tools_dump_LDADD = target/libtarget.a scsi/libscsi.a backends/libbackends.a base/libbase.a $(BACKENDS_LIBS) $(BASE_LIBS)
 
 # evtgtadm and evtgtd under the names of the programs they stand for, and their pages: only when asked for, since
 # tgt may be installed as well.  `make install-compat compatdir=DIR compatmandir=DIR` puts them elsewhere.

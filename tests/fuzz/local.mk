@@ -2,7 +2,7 @@
 # libFuzzer targets: tests/fuzz/fuzz_NAME.c, corpus in tests/fuzz/corpus/fuzz_NAME/.
 # Built by `./configure CC=clang --enable-fuzzers && make check-programs`; run by tests/fuzz/run.
 FUZZ_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
-	base/libbase.a $(BASE_LIBS)
+	base/libbase.a $(BACKENDS_LIBS) $(BASE_LIBS)
 FUZZER_FLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 FUZZ_TARGETS =
 

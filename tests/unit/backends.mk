@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Backends and layers: each program runs its cases with both disk engines.
-BE_UNIT_LIBS = backends/libbackends.a base/libbase.a -lcunit $(BASE_LIBS)
+BE_UNIT_LIBS = backends/libbackends.a base/libbase.a -lcunit $(BACKENDS_LIBS) $(BASE_LIBS)
 BE_UNIT_FIXTURE = tests/unit/be_unit.c tests/unit/be_unit.h
 
 UNIT_TESTS += tests/unit/test-backend
@@ -42,3 +42,7 @@ tests_unit_test_be_opener_LDADD = $(BE_UNIT_LIBS)
 check_PROGRAMS += tests/lib/replay
 UNIT_TESTS += tests/unit/test-store-ident
 tests_unit_test_store_ident_LDADD = $(BE_UNIT_LIBS)
+
+# The compressed RAM store.
+UNIT_TESTS += tests/unit/test-zram-codec
+tests_unit_test_zram_codec_LDADD = $(BE_UNIT_LIBS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # scsi/ and what is below: these link no other room.
-SCSI_UNIT_LIBS = scsi/libscsi.a backends/libbackends.a base/libbase.a -lcunit $(BASE_LIBS)
+SCSI_UNIT_LIBS = scsi/libscsi.a backends/libbackends.a base/libbase.a -lcunit $(BACKENDS_LIBS) $(BASE_LIBS)
 UNIT_TESTS += tests/unit/test-scsi-dispatch
 tests_unit_test_scsi_dispatch_LDADD = $(SCSI_UNIT_LIBS)
 # Block commands: the spy sits between scsi/ and the backend.
