@@ -16,3 +16,7 @@ bench: evtgtd$(EXEEXT) $(bench_needs)
 TESTS += tests/perf/selftest
 EXTRA_DIST += tests/perf/selftest tests/perf/bench tests/perf/benchlib.py tests/perf/benchparts.py \
 	tests/perf/benchcosts.py tests/perf/benchplot.py
+
+# The compressed RAM store alone, beside the kernel's zram.
+check_PROGRAMS += tests/perf/zram-bench
+tests_perf_zram_bench_LDADD = backends/libbackends.a base/libbase.a $(BACKENDS_LIBS) $(BASE_LIBS)

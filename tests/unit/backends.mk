@@ -46,3 +46,10 @@ tests_unit_test_store_ident_LDADD = $(BE_UNIT_LIBS)
 # The compressed RAM store.
 UNIT_TESTS += tests/unit/test-zram-codec
 tests_unit_test_zram_codec_LDADD = $(BE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-zram-alloc
+tests_unit_test_zram_alloc_LDADD = $(BE_UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-zram-store
+tests_unit_test_zram_store_LDADD = $(BE_UNIT_LIBS)
+# For ThreadSanitizer.
+UNIT_TESTS += tests/unit/test-zram-threads
+tests_unit_test_zram_threads_LDADD = $(BE_UNIT_LIBS)
