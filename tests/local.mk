@@ -15,7 +15,9 @@ endif
 
 # House rules and layers.
 TESTS += tests/lint/layers tests/lint/house tests/lint/docs tests/lint/log
-EXTRA_DIST += tests/lint/layers tests/lint/house tests/lint/docs tests/lint/log tests/run-all \
+# What ./check makes of its suites' output.
+TESTS += tests/lib/selftest
+EXTRA_DIST += tests/lib/selftest tests/lib/reasons.py tests/lib/schedule.py tests/lint/layers tests/lint/house tests/lint/docs tests/lint/log tests/run-all \
 	tests/lib/ext4.py tests/lib/make-check tests/lib/distcheck tests/lib/quickstart-check .ci/run
 
 # A real initiator for quickstart and the initiator tests.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # libFuzzer targets: tests/fuzz/fuzz_NAME.c, corpus in tests/fuzz/corpus/fuzz_NAME/.
-# Built by `./configure CC=clang --enable-fuzzers && make check-programs`; run by tests/fuzz/run.
+# Built by `./configure CC=clang --enable-fuzzers && make fuzz-programs`; run by tests/fuzz/run.
 FUZZ_LIBS = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \
 	base/libbase.a $(BACKENDS_LIBS) $(BASE_LIBS)
 FUZZER_FLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -69,4 +69,7 @@ tests_fuzz_fuzz_tgt_LDFLAGS = $(FUZZER_FLAGS)
 if FUZZERS
 check_PROGRAMS += $(FUZZ_TARGETS)
 endif
+# Only what tests/fuzz/run needs.
+fuzz-programs: $(FUZZ_TARGETS)
+.PHONY: fuzz-programs
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/run
