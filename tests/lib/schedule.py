@@ -10,8 +10,8 @@ that is ready goes first, so that none is alone at the end."""
 # logs/times (name, begin, end, CPU).  What works for a fixed time, as much as it can, counts as one
 # processor.
 COSTS = {
-    "build-plain": (60, 115), "build-asan": (155, 155), "build-tsan": (130, 130),
-    "build-fuzz": (70, 70),
+    "build-plain": (60, 115), "build-asan": (165, 165), "build-tsan": (130, 130),
+    "build-fuzz": (105, 105),
     "initiator-vm": (430, 400),
     "unit-plain": (25, 20), "unit-asan": (35, 35), "unit-tsan": (95, 95), "distcheck": (110, 100),
     "wire-plain": (45, 30), "wire-asan": (80, 68), "wire-tsan": (130, 97),
