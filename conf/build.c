@@ -109,7 +109,7 @@ run_setter(struct builder *b, void *obj, const struct raw_node *n, const struct 
         conf_report_add(b->r, true, &n->vpos, "%s", err);
         return false;
     }
-    if (*warn)
+    if (*warn && !n->told)
         conf_report_add(b->r, false, &n->vpos, "%s", warn);
     return true;
 }
@@ -472,6 +472,7 @@ build_target(struct builder *b, const struct raw_node *n)
     conf_target_init(&t);
     t.pos = n->pos;
     t.given = n->value;
+    t.unserved = n->unserved;
     if (!n->is_block) {
         conf_report_add(b->r, true, &n->pos, "a target is a block: <target NAME> ... </target>");
         return;

@@ -76,6 +76,15 @@ conf_report_loss(struct conf_report *r, const struct conf_pos *pos, const char *
     va_end(ap);
 }
 
+void
+conf_report_admin(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add_msg(r, (struct conf_msg){.is_loss = true, .is_admin = true}, pos, fmt, ap);
+    va_end(ap);
+}
+
 struct conf *
 conf_new(void)
 {
@@ -85,7 +94,7 @@ conf_new(void)
     c->max_half_open_per_addr = c->keepalive_idle_s = c->keepalive_interval_s = CONF_UNSET;
     c->keepalive_count = c->user_timeout_s = c->dscp = CONF_UNSET;
     c->redirect_timeout_s = c->nop_interval_s = c->nop_count = CONF_UNSET;
-    c->isns_port = c->autosave = c->ids = CONF_UNSET;
+    c->isns_port = c->autosave = c->ids = c->control_port = CONF_UNSET;
     c->shutdown_timeout_s = c->busy_poll_us = CONF_UNSET;
     c->chap_algs = c->chap_sha1_7 = c->login_delay_ms = CONF_UNSET;
     return c;

@@ -100,6 +100,8 @@ struct conf_target {
     unsigned tid;                 /* > 0, unique */
     bool tid_auto;                /* nobody chose it: it may change */
     const char *alias;            /* or NULL */
+    /* What a file of tgt asks of it and is not served: a line each, with its place; or NULL. */
+    const char *unserved;
     bool offline, hidden;
     unsigned nop_interval_s, nop_count; /* CONF_UNSET: the daemon's */
     unsigned max_cmds;                  /* CONF_UNSET: default */
@@ -176,6 +178,10 @@ struct conf {
     unsigned nisns_servers;
     struct conf_access access[CONF_ACCESS_FILES];
     unsigned autosave; /* changes outlive the daemon; CONF_UNSET: not said */
+    /* Nothing to the daemon: which one tgt-admin means (CONF_UNSET: not said), and what it does
+     * after an error. */
+    unsigned control_port;
+    bool ignore_errors;
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
     bool no_portals;             /* 0, and not even these: "portal none" */
@@ -217,6 +223,7 @@ struct conf_checks {
 struct conf_msg {
     bool is_error; /* else a warning */
     bool is_loss;  /* a warning of what a foreign file says and nothing here can say */
+    bool is_admin; /* a loss to others than tgt-admin, which does what is said, or refuses it */
     char *file;
     unsigned line, col; /* 0, 0: about the file as a whole */
     char *text;
@@ -232,6 +239,9 @@ void conf_report_fini(struct conf_report *r);
 void conf_report_add(struct conf_report *r, bool is_error, const struct conf_pos *pos,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void conf_report_loss(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same, is_admin. */
+void conf_report_admin(struct conf_report *r, const struct conf_pos *pos, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* conf_checks.key of who has not the daemon's table: a value that is wrong passes. */

@@ -121,6 +121,7 @@ conf_add_target(struct conf *c, const struct conf_target *from)
     copy_pos(&k, &t->pos);
     t->given = t->given ? conf_keep(c, t->given) : NULL;
     t->alias = t->alias ? conf_keep(c, t->alias) : NULL;
+    t->unserved = t->unserved ? conf_keep(c, t->unserved) : NULL;
     copy_kvs(&k, &t->keys, t->nkeys);
     copy_kvs(&k, &t->addrs, t->naddrs);
     copy_kvs(&k, &t->names, t->nnames);

@@ -29,9 +29,12 @@ struct raw_node {
     char *name, *value; /* value "" when there was none */
     struct conf_pos pos, vpos;
     bool is_block;
-    bool quoted;  /* the value stood in quotes */
-    bool open;    /* it begins with a quote that nothing closes */
-    bool by_rule; /* a syntax's rule says it, nobody wrote it */
+    bool quoted;    /* the value stood in quotes */
+    bool open;      /* it begins with a quote that nothing closes */
+    bool by_rule;   /* a syntax's rule says it, nobody wrote it */
+    bool told;      /* as a loss: that it has no effect is not said again */
+    bool gone;      /* it has its number among its like, and then it is left out */
+    char *unserved; /* of a target: what it asks for and is not served, a line each; or NULL */
 };
 
 struct conf_raw {
@@ -105,9 +108,9 @@ struct conf_type {
 extern const struct conf_type type_user, type_uint, type_bool, type_bool_alias, type_text,
     type_inquiry, type_ref, type_state_dir, type_placement, type_ids, type_discovery_filter,
     type_state, type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned,
-    type_dscp, type_advertise, type_initiator_address, type_initiator_name, type_local_address,
-    type_isns_server, type_access, type_redirect, type_bind_portal, type_bind_group, type_incoming,
-    type_outgoing;
+    type_ignore_errors, type_control_port, type_dscp, type_advertise, type_initiator_address,
+    type_initiator_name, type_local_address, type_isns_server, type_access, type_redirect,
+    type_bind_portal, type_bind_group, type_incoming, type_outgoing;
 /* types_lun.c */
 extern const struct conf_type type_device_type, type_bs_type, type_bsoflags, type_layer,
     type_block_size, type_rotation, type_size, type_naa, type_eui, type_designator,

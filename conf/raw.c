@@ -259,6 +259,7 @@ node_free(struct raw_node *n)
 {
     free(n->name);
     secret_free_text(n->value);
+    free(n->unserved);
     free(n);
 }
 

@@ -74,50 +74,77 @@ add_number(struct raw_node *n, const char *name, unsigned value)
 
 /* --- what has no equivalent ------------------------------------------------------------------ */
 
-static const struct {
-    const char *name, *value; /* value NULL: whatever it is */
-    const char *why;
-    bool whole; /* what it stands in is left out with it */
-} foreign[] = {
-    {"ignore-errors", NULL, "an error ends the reading, and nothing is changed", false},
-    {"control-port", NULL, "the admin socket is named by evtgtd --socket", false},
-    {"default-driver", "iser", "iSER is not served; the targets are served over TCP", false},
-    {"driver", "iser", "iSER is not served; the target is served over TCP", false},
-    {"device-type", "tape", "tapes are not served; the unit is left out", true},
-    {"device-type", "ssc", "tapes are not served; the unit is left out", true},
-    {"device-type", "cd", "CDs are not served; the unit is left out", true},
-    {"device-type", "changer", "changers are not served; the unit is left out", true},
-    {"device-type", "osd", "object storage devices are not served; the unit is left out", true},
-    {"device-type", "pt", "commands are not passed through; serve the device by direct-store",
-     true},
-    {"bs-type", "sg", "commands are not passed through; serve the device by direct-store", true},
-    {"bs-type", "bsg", "commands are not passed through; serve the device by direct-store", true},
-    {"bs-type", "ssc", "tapes are not served; the unit is left out", true},
-    {"bs-type", "rbd", "map the image (rbd map) and serve /dev/rbd/POOL/IMAGE; left out", true},
-    {"bs-type", "glfs", "mount the volume and serve the file in it; left out", true},
-    {"bs-type", "sheepdog", "serve the volume as a block device; left out", true},
-    {"MaxXmitDataSegmentLength", NULL,
-     "the initiator's MaxRecvDataSegmentLength alone limits what is sent", false},
-    {"IFMarkInt", NULL, "markers are not sent (RFC 7143 dropped them)", false},
-    {"OFMarkInt", NULL, "markers are not sent (RFC 7143 dropped them)", false},
-    {"RDMAExtensions", NULL, "iSER is not served", false},
-    {"TargetRecvDataSegmentLength", NULL, "iSER is not served", false},
-    {"InitiatorRecvDataSegmentLength", NULL, "iSER is not served", false},
-    {"MaxOutstandingUnexpectedPDUs", NULL, "iSER is not served", false},
+enum loss {
+    NO_LOSS,
+    L_LINE,   /* the line is left out */
+    L_ADMIN,  /* it stays, for tgt-admin */
+    L_TARGET, /* and the target is not what was asked for */
+    L_UNIT,   /* likewise, and the unit, or all of the target, is left out */
 };
 
-/* 0: nothing to say; 1: the line goes; 2: and what it stands in. */
-static unsigned
-lost(const struct raw_node *n, struct conf_report *r)
+static const struct {
+    const char *name, *value; /* value NULL: whatever it is */
+    const char *why;          /* of L_TARGET and L_UNIT, behind the last `;`: what becomes of it */
+    enum loss how;
+} foreign[] = {
+    {"ignore-errors", NULL, "an error ends the reading, and nothing is changed", L_ADMIN},
+    {"control-port", NULL, "the admin socket is named by evtgtd --socket", L_ADMIN},
+    {"default-driver", "iser", "iSER is not served; the targets are served over TCP", L_TARGET},
+    {"driver", "iser", "iSER is not served; the target is served over TCP", L_TARGET},
+    {"device-type", "tape", "tapes are not served; the unit is left out", L_UNIT},
+    {"device-type", "ssc", "tapes are not served; the unit is left out", L_UNIT},
+    {"device-type", "cd", "CDs are not served; the unit is left out", L_UNIT},
+    {"device-type", "changer", "changers are not served; the unit is left out", L_UNIT},
+    {"device-type", "osd", "object storage devices are not served; the unit is left out", L_UNIT},
+    {"device-type", "pt",
+     "commands are not passed through, serve the device by direct-store; left out", L_UNIT},
+    {"bs-type", "sg", "commands are not passed through, serve the device by direct-store; left out",
+     L_UNIT},
+    {"bs-type", "bsg",
+     "commands are not passed through, serve the device by direct-store; left out", L_UNIT},
+    {"bs-type", "ssc", "tapes are not served; the unit is left out", L_UNIT},
+    {"bs-type", "rbd", "map the image (rbd map) and serve /dev/rbd/POOL/IMAGE; left out", L_UNIT},
+    {"bs-type", "glfs", "mount the volume and serve the file in it; left out", L_UNIT},
+    {"bs-type", "sheepdog", "serve the volume as a block device; left out", L_UNIT},
+    {"MaxXmitDataSegmentLength", NULL,
+     "the initiator's MaxRecvDataSegmentLength alone limits what is sent", L_LINE},
+    {"IFMarkInt", NULL, "markers are not sent (RFC 7143 dropped them)", L_LINE},
+    {"OFMarkInt", NULL, "markers are not sent (RFC 7143 dropped them)", L_LINE},
+    {"RDMAExtensions", NULL, "iSER is not served", L_LINE},
+    {"TargetRecvDataSegmentLength", NULL, "iSER is not served", L_LINE},
+    {"InitiatorRecvDataSegmentLength", NULL, "iSER is not served", L_LINE},
+    {"MaxOutstandingUnexpectedPDUs", NULL, "iSER is not served", L_LINE},
+};
+
+/* One line more. */
+static void
+add_unserved(char **all, const struct raw_node *n, const char *why)
+{
+    char *more =
+        xasprintf("%s%s%s:%u:%u: %s %s: %.*s", *all ? *all : "", *all ? "\n" : "", n->pos.file,
+                  n->pos.line, n->pos.col, n->name, n->value, (int)(strrchr(why, ';') - why), why);
+    free(*all);
+    *all = more;
+}
+
+/* What the line is; told. */
+static enum loss
+lost(struct raw_node *n, struct conf_report *r, char **unserved)
 {
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        const char *why = foreign[i].why;
         if (!is(n, foreign[i].name) || (foreign[i].value && strcmp(n->value, foreign[i].value)))
             continue;
-        conf_report_loss(r, &n->pos, "%s %s has no equivalent: %s", n->name, n->value,
-                         foreign[i].why);
-        return foreign[i].whole ? 2 : 1;
+        if (foreign[i].how == L_LINE)
+            conf_report_loss(r, &n->pos, "%s %s has no equivalent: %s", n->name, n->value, why);
+        else
+            conf_report_admin(r, &n->pos, "%s %s has no equivalent: %s", n->name, n->value, why);
+        n->told = true;
+        if (foreign[i].how >= L_TARGET)
+            add_unserved(unserved, n, why);
+        return foreign[i].how;
     }
-    return 0;
+    return NO_LOSS;
 }
 
 static void
@@ -129,23 +156,55 @@ drop(struct raw_node **at)
     raw_nodes_free(n);
 }
 
-/* True: the block itself has to go. */
+/* Takes out of a block what is lost. Whether its unit is. */
 static bool
-drop_lost(struct raw_node **list, struct conf_report *r)
+drop_lost(struct raw_node **list, struct conf_report *r, char **unserved)
 {
-    bool whole = false;
+    bool unit = false;
     while (*list) {
-        unsigned how = lost(*list, r);
-        bool gone = how != 0;
-        if (!gone && (*list)->children)
-            gone = drop_lost(&(*list)->children, r);
-        whole = whole || how == 2;
-        if (gone)
+        enum loss how = lost(*list, r, unserved);
+        unit = unit || how == L_UNIT;
+        if (how != NO_LOSS && how != L_ADMIN)
             drop(list);
         else
             list = &(*list)->next;
     }
-    return whole;
+    return unit;
+}
+
+/* What stands in the target holds for those of its stores that do not say their own. */
+static void
+leave_out(struct raw_node *target, const char *unless)
+{
+    for (struct raw_node *n = target->children; n; n = n->next)
+        n->gone = n->gone || (is_store(n) && !child(n, unless));
+}
+
+static void
+target_lost(struct raw_node *t, struct conf_report *r)
+{
+    struct raw_node **at = &t->children;
+
+    while (*at) {
+        struct raw_node *n = *at;
+        enum loss how = lost(n, r, &t->unserved);
+        if (how == NO_LOSS && n->children && drop_lost(&n->children, r, &t->unserved))
+            n->gone = true;
+        if (how == L_UNIT)
+            leave_out(t, n->name);
+        if (how == NO_LOSS)
+            at = &n->next;
+        else
+            drop(at);
+    }
+}
+
+/* Who has no driver of his own is not served as the default says. */
+static void
+default_lost(struct raw_node *t, const char *unserved)
+{
+    if (unserved && !t->unserved && !child(t, "driver"))
+        t->unserved = xstrdup(unserved);
 }
 
 /* --- merging --------------------------------------------------------------------------------- */
@@ -180,6 +239,10 @@ merge_targets(struct raw_node **top, struct conf_report *r)
             end = &(*end)->next;
         *end = n->children;
         n->children = NULL;
+        if (!t->unserved) {
+            t->unserved = n->unserved;
+            n->unserved = NULL;
+        }
         drop(at);
     }
 }
@@ -254,6 +317,17 @@ number_stores(struct raw_node *target)
 }
 
 static void
+drop_gone(struct raw_node **at)
+{
+    while (*at) {
+        if ((*at)->gone)
+            drop(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static void
 one_target(struct raw_node *t, unsigned *tid, bool ids, struct conf_report *r)
 {
     const struct raw_node *own = child(t, "controller_tid");
@@ -268,6 +342,7 @@ one_target(struct raw_node *t, unsigned *tid, bool ids, struct conf_report *r)
         *tid = (unsigned)n;
     merge_lines(t, r);
     number_stores(t);
+    drop_gone(&t->children);
     if (ids && !child(t, "ids"))
         add_child(t, "ids", "tgt");
     if (name && !child(t, "initiator-address"))
@@ -283,16 +358,20 @@ void
 syntax_tgt(struct conf_raw *raw, struct conf_report *r)
 {
     struct nodes targets = {NULL, 0};
+    char *unserved = NULL;
     bool ids = true;
     unsigned tid = 0;
 
     for (struct raw_node **at = &raw->top; *at;) {
         ids = ids && !is(*at, "ids");
-        if (is_tgt((*at)->file) &&
-            (lost(*at, r) || ((*at)->children && drop_lost(&(*at)->children, r))))
-            drop(at);
+        struct raw_node *n = *at;
+        enum loss how = is_tgt(n->file) ? lost(n, r, &unserved) : NO_LOSS;
+        if (is_tgt(n->file) && is(n, "target"))
+            target_lost(n, r);
+        if (how == NO_LOSS || how == L_ADMIN)
+            at = &n->next;
         else
-            at = &(*at)->next;
+            drop(at);
     }
     merge_targets(&raw->top, r);
     for (struct raw_node *n = raw->top; n; n = n->next) {
@@ -301,7 +380,10 @@ syntax_tgt(struct conf_raw *raw, struct conf_report *r)
     }
     if (targets.n)
         qsort(targets.v, targets.n, sizeof *targets.v, by_name);
-    for (size_t i = 0; i < targets.n; i++)
+    for (size_t i = 0; i < targets.n; i++) {
+        default_lost(targets.v[i], unserved);
         one_target(targets.v[i], &tid, ids, r);
+    }
     free(targets.v);
+    free(unserved);
 }

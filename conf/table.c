@@ -22,8 +22,8 @@
 static const struct directive table[] = {
     /* the daemon */
     {"default-driver", SC_GLOBAL, &type_driver, 0, 0, 0, false, NULL},
-    {"ignore-errors", SC_GLOBAL, &type_ignored, 0, 0, 0, false, NULL},
-    {"control-port", SC_GLOBAL, &type_ignored, 0, 0, 0, false, NULL},
+    {"ignore-errors", SC_GLOBAL, &type_ignore_errors, G(ignore_errors), 0, 0, false, NULL},
+    {"control-port", SC_GLOBAL, &type_control_port, G(control_port), 0, 65535, false, NULL},
     {"ids", SC_GLOBAL, &type_ids, G(ids), 0, 0, false, NULL},
     {"syntax", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},
     {"portal", SC_GLOBAL, NULL, 0, 0, 0, true, NULL},

@@ -368,7 +368,24 @@ set_ignored(void *obj, const struct directive *d, const char *value, struct sett
     return 0;
 }
 
+/* As tgt-admin: every other word is no. */
+static int
+set_ignore_errors(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    *(bool *)(void *)((char *)obj + d->off) = strcmp(value, "yes") == 0;
+    return set_ignored(obj, d, value, out);
+}
+
+static int
+set_control_port(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    int rc = type_uint.set(obj, d, value, out);
+    return rc < 0 ? rc : set_ignored(obj, d, value, out);
+}
+
 /* What changes nothing is not written. */
+const struct conf_type type_ignore_errors = {set_ignore_errors, NULL};
+const struct conf_type type_control_port = {set_control_port, NULL};
 const struct conf_type type_driver = {set_driver, NULL};
 const struct conf_type type_ignored = {set_ignored, NULL};
 

@@ -40,7 +40,7 @@ tell(const struct tgt_admin *t, const struct conf_report *rep, bool warnings)
     (void)fflush(stdout);
     for (unsigned i = 0; i < rep->n; i++) {
         const struct conf_msg *m = &rep->v[i];
-        if (!m->is_error && !warnings && !t->verbose && !t->pretend)
+        if (m->is_admin || (!m->is_error && !warnings && !t->verbose && !t->pretend))
             continue;
         fprintf(stderr, "%s: ", adm_name);
         if (m->line)
@@ -64,14 +64,54 @@ syntax_of(const char *path)
     return ours ? CONF_SYNTAX_EVTGT : CONF_SYNTAX_TGT;
 }
 
-/* The daemon is asked first, then the files are read: a target that another call makes meanwhile
- * is then in neither, or in both.  warnings: those of the whole configuration are told. */
+static void
+read_files(struct run *r, const char *path)
+{
+    static const struct conf_checks checks = {.key = conf_key_any};
+    struct conf_report *rep = &r->report;
+
+    conf_report_init(rep);
+    struct conf_bundle *b = conf_bundle_read(path, syntax_of(path), rep);
+    r->conf = b ? conf_read_bundle(b, &checks, rep) : NULL;
+    r->bundle = r->conf ? conf_bundle_pack(b) : NULL;
+    conf_bundle_free(b);
+}
+
+static void
+forget_files(struct run *r)
+{
+    conf_free(r->conf);
+    json_decref(r->bundle);
+    conf_report_fini(&r->report);
+}
+
+/* What the files say to tgt-admin itself: which daemon it is about, unless -C says it, and whether
+ * an error is the end.  Files that do not hold are told of when they are read to be used. */
+static void
+directives(struct run *r, const char *path)
+{
+    read_files(r, path);
+    const struct conf *c = r->conf;
+    if (c && c->control_port != CONF_UNSET && adm_control_port != 0) {
+        puts("Multiple control-port definitions are not allowed!\n"
+             "Check your config file for errors.");
+        adm_die(1, "control-port %u stands in %s, and -C %u beside it: take one of them out",
+                c->control_port, path, adm_control_port);
+    }
+    if (c && c->control_port != CONF_UNSET)
+        adm_control_port = c->control_port;
+    if (c && c->ignore_errors)
+        r->t->ignore_errors = true;
+    forget_files(r);
+}
+
+/* The daemon is asked first, then the files are read to be used: a target that another call makes
+ * meanwhile is then in neither, or in both.  warnings: those of the whole configuration are told.
+ */
 static void
 begin(struct run *r, struct tgt_admin *t, bool warnings)
 {
     const char *path = t->conf ? t->conf : DEFAULT_CONF;
-    static const struct conf_checks checks = {.key = conf_key_any};
-    struct conf_report *rep = &r->report;
 
     *r = (struct run){.t = t};
     if (access(path, F_OK) < 0) {
@@ -81,28 +121,23 @@ begin(struct run *r, struct tgt_admin *t, bool warnings)
     }
     if (t->conf)
         ta_say(t, "# Using %s as configuration file\n", path);
+    directives(r, path);
     r->targets = ta_targets();
     json_t *reply = ta_ask("account", "show", json_object());
     r->accounts = json_incref(json_object_get(json_object_get(reply, "data"), "accounts"));
-    conf_report_init(rep);
-    struct conf_bundle *b = conf_bundle_read(path, syntax_of(path), rep);
-    r->conf = b ? conf_read_bundle(b, &checks, rep) : NULL;
-    tell(t, rep, warnings);
+    read_files(r, path);
+    tell(t, &r->report, warnings);
     if (!r->conf)
         adm_die(EINVAL, "%s: nothing was changed", path);
-    r->bundle = conf_bundle_pack(b);
-    conf_bundle_free(b);
     json_decref(reply);
 }
 
 static void
 end(struct run *r)
 {
-    conf_free(r->conf);
-    json_decref(r->bundle);
+    forget_files(r);
     json_decref(r->targets);
     json_decref(r->accounts);
-    conf_report_fini(&r->report);
 }
 
 static const struct conf_target *
@@ -358,6 +393,25 @@ refused(struct run *r, const struct conf_target *c, const json_t *now, const jso
     }
 }
 
+/* What has no counterpart here is not taken as something else: the target is not touched, and the
+ * others are done all the same. */
+static bool
+is_served(struct run *r, const struct conf_target *c, const char *done)
+{
+    const bool broken = r->t->broken;
+    const char *line = c->unserved;
+
+    if (!line)
+        return true;
+    ta_say(r->t, "# Target %s asks for what is not served, it won't be %s.", c->name, done);
+    for (size_t n; *line; line += n + (line[n] == '\n')) {
+        n = strcspn(line, "\n");
+        ta_fault(r->t, EINVAL, "%.*s; target %s was not %s", (int)n, line, c->name, done);
+    }
+    r->t->broken = broken;
+    return false;
+}
+
 static void
 update_target(struct run *r, const char *name)
 {
@@ -376,6 +430,8 @@ update_target(struct run *r, const char *name)
             r->t->status = 1;
         return;
     }
+    if (!is_served(r, c, now ? "updated" : "made"))
+        return;
     if (!now)
         say_new(r, c);
     json_t *reply = apply(r, json_pack("[s]", c->name));
@@ -478,6 +534,8 @@ add_targets(struct run *r)
             ta_say(r->t, "# Target %s already exists!", names[i]);
             continue;
         }
+        if (!is_served(r, configured(r, names[i]), "made"))
+            continue;
         say_new(r, configured(r, names[i]));
         json_array_append_new(wanted, json_string(names[i]));
     }

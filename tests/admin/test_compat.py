@@ -50,6 +50,49 @@ def test_two_tgtds(settings):
         assert o.run("tgtadm", "-C", "4", "--op", "show", "--mode", "system").returncode == 107
 
 
+def test_control_port_of_the_file(settings):
+    """tgt-admin is about the daemon that targets.conf names, with all that it does; -C beside it is
+    refused, as by tgt's."""
+    target = "<target iqn.2001-04.a:%s>\n    backing-store %s\n</target>\n"
+    show3 = ("tgtadm", "-C", "3", "--op", "show", "--mode", "target")
+    with Old(settings) as o:
+        other = free_port()
+        o.tgtd()
+        o.daemon("tgtd", "-D", "-C", "3", "--iscsi", "portal=127.0.0.1:%d" % other, state="state3",
+                 ready=("tgtadm", "-C", "3", "--op", "show", "--mode", "system"))
+        disc = "incomingdiscoveryuser disc secret-of-disc\n"
+        conf = o.write("targets.conf", "control-port 3\n" + disc + target % ("a", o.file("a.img")))
+        for how in (("-e",), ("--update", "ALL"), ("--update", "iqn.2001-04.a:a")):
+            out = o.run("tgt-admin", *how, "-v", "-c", conf)
+            assert out.returncode == 0 and "control-port" not in out.stderr, out
+            assert "tgtadm -C 0" not in out.stdout, out
+            assert o.ok(*SHOW, "target") == "" and "disc" not in o.ok(*SHOW, "account"), how
+            assert "Target 1: iqn.2001-04.a:a\n" in o.ok(*show3), how
+            assert "disc" in o.ok("tgtadm", "-C", "3", "--op", "show", "--mode", "account")
+        # what the other daemon has is not the file's business, what this one has is
+        o.ok("tgtadm", "--op", "new", "--mode", "target", "--tid", "7", "-T", "iqn.2001-04.a:seven")
+        o.ok("tgtadm", "-C3", "--op", "new", "--mode", "target", "--tid", "8", "-T", "iqn.2001-04.a:eight")
+        o.run("tgt-admin", "-e", "-c", conf)
+        assert "seven" in o.ok(*SHOW, "target") and "eight" not in o.ok(*show3)
+        # options: the same one, and another; 0 is as if there were none
+        before = o.ok(*show3)
+        for number in ("3", "4"):
+            out = o.run("tgt-admin", "-C", number, "-e", "-c", conf)
+            assert out.returncode == 1 and "Multiple control-port definitions are not allowed!" in out.stdout, out
+            assert conf in out.stderr, out
+        assert o.run("tgt-admin", "-C", "0", "-e", "-c", conf).returncode == 0
+        assert o.ok(*show3) == before
+        # nobody there
+        conf = o.write("none.conf", "control-port 4\n" + target % ("b", o.file("b.img")))
+        out = o.run("tgt-admin", "-e", "-c", conf)
+        assert out.returncode == 107 and "socket.4" in out.stderr, out
+        for wrong in ("x", "65536", "3\ncontrol-port 3"):
+            conf = o.write("wrong.conf", "control-port %s\n" % wrong + target % ("b", o.file("b.img")))
+            out = o.run("tgt-admin", "-e", "-c", conf)
+            assert out.returncode == 22 and "wrong.conf:" in out.stderr and "control-port" in out.stderr, out
+        assert "a:b" not in o.ok(*SHOW, "target") + o.ok(*show3)
+
+
 def test_tgtd_refuses(settings):
     with Old(settings) as o:
         for args, words in ((("--iser", "port=3261"), "iSER"), (("--iscsi", "portal=nonsense"), "nonsense"),

@@ -301,7 +301,7 @@ def test_tgt(settings):
         "initiator-name iqn.1993-08.org.debian:01:abc")
     luns = re.findall(r"<backing-store (\S+)>.*?scsi_sn (\S+).*?lun (\d+)", out, re.S)
     assert sorted(luns) == [("/srv/a.img", "beaf21", "1"), ("/srv/b.img", "beaf23", "3"),
-                            ("/srv/c.img", "beaf22", "2"), ("/srv/d.img", "beaf11", "1")], luns
+                            ("/srv/c.img", "beaf22", "2"), ("/srv/d.img", "beaf12", "2")], luns
     for want in ("2:1: lost: ignore-errors yes has no equivalent",
                  "15:5: lost: driver iser has no equivalent",
                  "19:9: lost: device-type tape has no equivalent",

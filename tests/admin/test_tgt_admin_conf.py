@@ -319,6 +319,76 @@ def test_missing_store(settings):
             time.sleep(0.2)
 
 
+# What stands in a target or its unit, the place of it that is told, and the reason.
+UNSERVED = [
+    ("    <backing-store {b}>\n        device-type tape\n    </backing-store>\n", "5:9", "device-type tape: tapes"),
+    ("    <backing-store {b}>\n        device-type cd\n    </backing-store>\n", "5:9", "device-type cd: CDs"),
+    ("    <backing-store {b}>\n        device-type changer\n    </backing-store>\n", "5:9", "device-type changer: changers"),
+    ("    <backing-store {b}>\n        device-type osd\n    </backing-store>\n", "5:9", "device-type osd: object storage"),
+    ("    <backing-store {b}>\n        bs-type rbd\n    </backing-store>\n", "5:9", "bs-type rbd: map the image"),
+    ("    driver iser\n    backing-store {b}\n", "4:5", "driver iser: iSER is not served"),
+    ("    device-type tape\n    backing-store {b}\n", "4:5", "device-type tape: tapes"),
+]
+
+
+def test_what_is_not_served(settings):
+    """A target that asks for it is refused, never made as something else; the others are made, also those
+    behind it; an old one of that name is neither changed nor deleted."""
+    with daemon(settings, []) as d:
+        paths = files(d)
+        for i, (what, at, why) in enumerate(UNSERVED):
+            path = write(d, "t%d" % i, "default-driver iscsi\n\n<target iqn.2001-04.a:a>\n" + what + "</target>\n"
+                         + PLAIN.split("\n", 1)[1].replace("{b}", "{c}"), **paths)
+            for how in ("-e", "--ignore-errors -e", "--update ALL", "--update iqn.2001-04.a:a"):
+                out = admin(d, "%s -c %s" % (how, path), 22)
+                want = "tgt-admin: %s:%s: %s" % (path, at, why)
+                assert want in out.stderr and "target iqn.2001-04.a:a was not made" in out.stderr, (what, out)
+                assert "left out" not in out.stderr and "over TCP" not in out.stderr, out
+                assert names(d) == ([] if how.endswith(":a") else [ONE, TWO]), (what, how)
+                admin(d, "--delete ALL")
+        # one that is there stays as it is
+        call(d, "--op new --mode target --tid 5 -T iqn.2001-04.a:a")
+        out = admin(d, "--update ALL -c " + path, 22)
+        assert "iqn.2001-04.a:a was not updated" in out.stderr, out
+        assert sorted(names(d)) == ["iqn.2001-04.a:a", ONE, TWO]
+        assert "Backing store path: " + paths["b"] not in call(d, "--op show --mode target")
+        admin(d, "-e -c " + path)  # it is there, so nothing is to be made
+        assert sorted(names(d)) == ["iqn.2001-04.a:a", ONE, TWO]
+        # of a whole file; who says a driver of his own is served
+        admin(d, "--delete ALL")
+        path = write(d, "iser", PLAIN.replace("default-driver iscsi", "default-driver iser").replace(
+            "<target iqn.2001-04.a:two>", "<target iqn.2001-04.a:two>\n    driver iscsi"), **paths)
+        out = admin(d, "-e -c " + path, 22)
+        assert "%s:1:1: default-driver iser: iSER is not served; target %s was not made" % (path, ONE) in out.stderr
+        assert names(d) == [TWO]
+
+
+def test_pretend_what_is_not_served(settings):
+    with daemon(settings, []) as d:
+        text = PLAIN.replace("    backing-store {a}", "    driver iser\n    backing-store {a}")
+        out = admin(d, "-p -e -c " + write(d, "iser", text, **files(d)), 22)
+        assert "# Target %s asks for what is not served, it won't be made.\n" % ONE in out.stdout, out
+        assert ONE not in "".join(x for x in out.stdout.splitlines() if x.startswith("tgtadm")), out
+        assert "-T " + TWO in out.stdout and names(d) == []
+
+
+def test_ignore_errors(settings):
+    """The directive and the option: a target that cannot be made is not the end; it still shows in the
+    status. Without it, as with tgt's: what comes behind the error is not done."""
+    with daemon(settings, []) as d:
+        clash = PLAIN.replace("    scsi_sn SN1", "    scsi_sn SN1\n    controller_tid 5")
+        for i, (head, how, made) in enumerate((
+                ("", "", ["iqn.2001-04.a:five"]), ("ignore-errors no\n", "", ["iqn.2001-04.a:five"]),
+                ("ignore-errors yes\n", "", [TWO]), ("", "--ignore-errors", [TWO]),
+                ("ignore-errors no\n", "--ignore-errors", [TWO]))):
+            call(d, "--op new --mode target --tid 5 -T iqn.2001-04.a:five")
+            path = write(d, "ignore%d" % i, head + clash, **files(d))
+            out = admin(d, "%s -e -c %s" % (how, path), 22)
+            assert ONE in out.stderr and "has no e" not in out.stderr, out
+            assert names(d) == made, (head, how, out)
+            admin(d, "--delete ALL")
+
+
 def test_ten_at_the_same_time(settings):
     """As volume managers do it: each writes its own file, which the configuration includes, and
     updates its own target; then takes it away again."""

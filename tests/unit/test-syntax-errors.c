@@ -247,24 +247,24 @@ static const struct {
        "</backing-store>\n"
        "</target>\n",
      {{NULL, NULL}},
-     "4:1: lost: device-type pt has no equivalent: commands are not passed through; serve the "
-     "device by direct-store\n"},
+     "4:1: lost: device-type pt has no equivalent: commands are not passed through, serve the "
+     "device by direct-store; left out\n"},
     {"tgt",
      B "<backing-store /x>\n"
        "bs-type sg\n"
        "</backing-store>\n"
        "</target>\n",
      {{NULL, NULL}},
-     "4:1: lost: bs-type sg has no equivalent: commands are not passed through; serve the device "
-     "by direct-store\n"},
+     "4:1: lost: bs-type sg has no equivalent: commands are not passed through, serve the device "
+     "by direct-store; left out\n"},
     {"tgt",
      B "<backing-store /x>\n"
        "bs-type bsg\n"
        "</backing-store>\n"
        "</target>\n",
      {{NULL, NULL}},
-     "4:1: lost: bs-type bsg has no equivalent: commands are not passed through; serve the device "
-     "by direct-store\n"},
+     "4:1: lost: bs-type bsg has no equivalent: commands are not passed through, serve the device "
+     "by direct-store; left out\n"},
     {"tgt",
      B "<backing-store /x>\n"
        "bs-type ssc\n"
