@@ -24,7 +24,9 @@ int tgt_admin_main(int argc, char **argv);
 int tgt_setup_lun_main(int argc, char **argv);
 int tgtimg_main(int argc, char **argv);
 int ietadm_main(int argc, char **argv);
-int verbs_main(int argc, char **argv);  /* verb.c: evtgtadm VERB ... */
+int verbs_main(int argc, char **argv);  /* verb.c: evtgtadm [--socket PATH] [--json] VERB ... */
+/* Whether the first word that is no option which every verb has is one: a verb, or a wrong one. */
+bool verbs_are_meant(int argc, char **argv);
 
 /* -C, --control-port: which daemon, when the path is not given (call.c). 0: the usual one. */
 extern unsigned adm_control_port;

@@ -56,7 +56,7 @@ main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "iet-proc") == 0)
         return iet_proc_main(argc - 1, argv + 1);
-    if (argc > 1 && argv[1][0] != '-' && argv[1][0])
+    if (verbs_are_meant(argc, argv))
         return verbs_main(argc, argv);
     return tgtadm_main(argc, argv);
 }

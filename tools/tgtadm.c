@@ -27,13 +27,13 @@ struct args {
     const char *address, *initiator, *local, *user, *password, *params, *device_type, *bus, *host;
     const char *blocksize, *socket, *password_file;
     long tid, sid, cid, lun; /* -1: not given */
-    bool force, outgoing, json;
+    bool force, outgoing, json, persist;
     char given[64]; /* letters of the options that were given */
 };
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE, O_LOCAL };
+enum { O_JSON = 256, O_SOCKET, O_PASSWORD_FILE, O_PERSIST, O_LOCAL };
 
 static const struct option tgt_longs[] = {
     {"debug", no_argument, NULL, 'd'},
@@ -72,6 +72,7 @@ static const struct option own_longs[] = {
     {"json", no_argument, NULL, O_JSON},
     {"socket", required_argument, NULL, O_SOCKET},
     {"password-file", required_argument, NULL, O_PASSWORD_FILE},
+    {"persist", no_argument, NULL, O_PERSIST},
     {NULL, 0, NULL, 0},
 };
 static const char shorts[] = "dhVL:o:m:t:s:c:l:n:v:b:E:f:y:T:I:Q:u:p:H:FP:B:Y:OC:S:";
@@ -106,6 +107,8 @@ static const char usage_text[] =
     "  --mode lld --op show | start | stop\n"
     "  --mode system --op drain [--params to=ADDR[:PORT],deadline=S] | undrain\n"
     "\n"
+    "  --persist          new, delete, update, bind, unbind: also save it, so that it\n"
+    "                     outlives the daemon (not of sessions and connections)\n"
     "  --json             print the daemon's answer as JSON\n"
     "  --password-file F  the first line of F is the password; - is standard input\n"
     "  --socket PATH      the daemon's admin socket (default $EVTGT_SOCKET, else\n"
@@ -195,6 +198,7 @@ take_option(struct args *a, int c)
     case O_SOCKET: a->socket = optarg; return;
     case O_PASSWORD_FILE: a->password_file = optarg; return;
     case O_LOCAL: a->local = optarg; return;
+    case O_PERSIST: a->persist = true; return;
     default: return;
     }
     size_t n = strlen(a->given);
@@ -646,6 +650,25 @@ mode_lld(const struct args *a, json_t *o)
     put_str(o, "driver", is(a->op, "show") ? NULL : a->lld);
 }
 
+/* Whether it changes what a configuration says. */
+static bool
+is_saved(const char *mode, const char *op)
+{
+    static const char *const ops[] = {"new", "delete", "update", "bind", "unbind"};
+    static const char *const modes[] = {"target", "logicalunit", "portal", "account"};
+    bool changes = false;
+
+    if (is(mode, "system"))
+        return is(op, "update");
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        changes = changes || is(op, ops[i]);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (is(mode, modes[i]))
+            return changes;
+    }
+    return false;
+}
+
 static json_t *
 request(const struct args *a, const char *mode)
 {
@@ -664,6 +687,10 @@ request(const struct args *a, const char *mode)
         mode_account(a, o);
     else
         mode_lld(a, o);
+    if (a->persist && !is_saved(mode, a->op))
+        adm_die(EINVAL, "%s mode: --persist has nothing to save of operation %s", mode, a->op);
+    if (a->persist)
+        json_object_set_new(o, "persist", json_true());
     return json_pack("{si ss ss so}", "v", 1, "mode", mode, "op", a->op, "args", o);
 }
 

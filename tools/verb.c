@@ -499,6 +499,47 @@ unknown(struct call *c, int argc, char **argv)
                        help_is_group(argv[0]) ? argv[1] : ""));
 }
 
+/* How many words, from argv[0] on, are options that every verb has, before the verb. */
+static int
+leading(int argc, char **argv)
+{
+    int n = 0;
+
+    while (n < argc) {
+        if (strcmp(argv[n], "--socket") == 0)
+            n += 2;
+        else if (strncmp(argv[n], "--socket=", 9) == 0 || strcmp(argv[n], "--json") == 0 ||
+                 strcmp(argv[n], "--persist") == 0)
+            n++;
+        else
+            break;
+    }
+    return n;
+}
+
+bool
+verbs_are_meant(int argc, char **argv)
+{
+    int n = argc > 1 ? leading(argc - 1, argv + 1) + 1 : argc;
+    return n < argc && argv[n][0] && argv[n][0] != '-';
+}
+
+/* Options that stand before the verb, behind it. */
+static char **
+verb_first(int argc, char **argv)
+{
+    int before = leading(argc, argv), words = 0;
+    char **out = xcalloc((size_t)argc + 1, sizeof *out);
+
+    if (!find_verb(argc - before, argv + before, &words))
+        words = argc - before;
+    memcpy(out, argv + before, (size_t)words * sizeof *out);
+    memcpy(out + words, argv, (size_t)before * sizeof *out);
+    memcpy(out + words + before, argv + before + words,
+           (size_t)(argc - before - words) * sizeof *out);
+    return out;
+}
+
 int
 verbs_main(int argc, char **argv)
 {
@@ -506,7 +547,7 @@ verbs_main(int argc, char **argv)
     int used = 0;
 
     argc--;
-    argv++;
+    argv = verb_first(argc, argv + 1);
     for (int i = 0; i < argc; i++) /* so that errors of the command line come as wanted */
         c.json |= strcmp(argv[i], "--json") == 0;
     c.v = find_verb(argc, argv, &used);

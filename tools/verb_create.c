@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,59 @@ explain(struct call *c, const struct created *made)
         next_connect(c, made->name);
 }
 
+/* --- refusals, for who has seen only the command line ---------------------------------------- */
+
+/* Directives of the text that was composed, and the options that they were written for. */
+static const char *const wished[][2] = {
+    {"initiator-address:", "--allow:"}, {"initiator-name:", "--allow-initiator:"},
+    {"incominguser:", "--account:"},    {"outgoinguser:", "--outgoing-account:"},
+    {"portal:", "--portal:"},           {"alias:", "--alias:"}};
+static const char advice[] = "`initiator-address ALL`"; /* what a file would want */
+
+/* A message with the option in place of the directive that it begins with, and without its place in
+ * a text that nobody has seen. */
+static json_t *
+reworded(const char *text)
+{
+    const char *p = strstr(text, SOURCE_NAME ":"), *start = "";
+    int before = p ? (int)(p - text) : 0;
+
+    if (p) {
+        p += strlen(SOURCE_NAME ":");
+        p += strspn(p, "0123456789:");
+        p += strspn(p, " ");
+    } else {
+        p = text;
+    }
+    for (size_t i = 0; i < sizeof wished / sizeof *wished; i++) {
+        if (strncmp(p, wished[i][0], strlen(wished[i][0])) == 0) {
+            start = wished[i][1];
+            p += strlen(wished[i][0]);
+            break;
+        }
+    }
+    const char *end = strstr(p, advice);
+    char *out = xasprintf("%.*s%s%.*s%s", before, text, start, end ? (int)(end - p) : INT_MAX, p,
+                          end ? "--allow ALL, --allow ADDRESS or --allow-initiator NAME" : "");
+    json_t *v = json_string(out);
+    free(out);
+    return v;
+}
+
+static void
+reword(json_t *reply)
+{
+    json_t *error = json_object_get(reply, "error"), *m;
+    size_t i;
+
+    json_array_foreach(json_object_get(json_object_get(reply, "data"), "messages"), i, m)
+    {
+        json_object_set_new(m, "text", reworded(j_str(m, "text")));
+        json_object_set_new(m, "line", json_integer(0));
+    }
+    json_object_set_new(error, "message", reworded(j_str(error, "message")));
+}
+
 int
 verb_target_create(struct call *c)
 {
@@ -250,6 +304,7 @@ verb_target_create(struct call *c)
                                        made.name, "add", 1, "force", call_opt(c, "force") != NULL));
     conf_bundle_free(b);
     if (!j_is(reply, "ok")) {
+        reword(reply);
         conf_print_messages(json_object_get(reply, "data"));
         verb_refused(c, reply);
     }

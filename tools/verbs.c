@@ -143,8 +143,9 @@ static const struct verb table[] = {
      "lun add backup /srv/more.img --create 500G\nlun add backup /dev/vg0/disk --lun 5 --readonly",
      VF_CHANGES, o_lun_add, verb_lun_add},
     {"lun remove", "TARGET LUN", "takes a LUN away",
-     "With initiators logged in to the target it is refused, with who they are. --erase refuses a file\n"
-     "that another LUN uses too.",
+     "The file or device stays as it is, unless there is --erase. With initiators logged in to the target\n"
+     "it is refused, with who they are. --erase refuses a file that another LUN uses too, and a symbolic\n"
+     "link, whose file would stay.",
      "lun remove backup 1\nlun remove backup 1 --erase\n"
      "lun remove scratch 1 --erase --yes=/dev/vg0/scratch",
      VF_CHANGES, o_lun_remove, verb_lun_remove},

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import threading
 
-from common import MIB, NAME, Skip, daemon, file
+from common import MIB, NAME, Skip, call, daemon, file, program
 from conf_tool import ask, apply, dump, refusal, reload
 from lib.evtgt import IQN, Target, free_port
 from lib.iscsi import LoginFailed, Session
@@ -174,6 +174,35 @@ def test_verbs_persist(settings):
         restart(d)
         assert len(targets(d)[OTHER]["luns"]) >= 1
         verb(d, "target delete %s --persist" % OTHER)
+        restart(d)
+        assert list(targets(d)) == [NAME]
+
+
+def test_tgtadm_persist(settings):
+    """The command lines of tgtadm, under both names; without the option nothing is kept."""
+    with daemon(settings) as d:
+        path = file(d, "w.img", MIB)
+        t = "--lld iscsi --mode target --tid 7"
+        call(d, t + " --op new --targetname %s --persist" % OTHER)
+        for line in ("--mode logicalunit --op new --tid 7 --lun 2 --backing-store " + path,
+                     t + " --op update --name MaxBurstLength --value 65536",
+                     t + " --op bind --initiator-address ALL"):
+            call(d, line + " --persist")
+        call(d, t + " --op bind --initiator-name iqn.2001-04.x:not-kept")
+        program(d, "tgtadm", *(t + " --op unbind -I ALL").split(), "--persist", check=0)
+        call(d, "--mode system --op update --name nop_count --value 7 --persist")
+        call(d, "--mode target --op new --tid 8 --targetname %sgone" % IQN)
+        restart(d)
+        now = targets(d)
+        assert IQN + "gone" not in now and now[OTHER]["tid"] == 7
+        assert [u["lun"] for u in now[OTHER]["luns"] if u.get("path")] == [2], now[OTHER]
+        assert ["MaxBurstLength", "65536"] in now[OTHER]["keys"] and now[OTHER]["addresses"] == []
+        # an option of ours makes no abbreviation of theirs ambiguous
+        program(d, "tgtadm", *"--lld iscsi --mode account --op new --user bob --pas 123456789012".split(), check=0)
+        for line in ("--mode target --op show", "--mode system --op show", "--mode target --op drain --tid 7",
+                     "--mode session --op delete --tid 7 --sid 1", "--mode lld --op start"):
+            call(d, line + " --persist", 22)
+        call(d, t + " --op delete --persist")
         restart(d)
         assert list(targets(d)) == [NAME]
 

@@ -651,3 +651,32 @@ def test_check(settings):
         assert (m["file"], m["line"], m["col"]) == (d.path("bad.conf"), 2, 5), m
         assert "nonsense" in m["text"], m
         assert run(d, "check", d.conf, "--socket", "x").returncode == 2
+
+
+def test_options_before_the_verb(settings):
+    """Those that every verb has may stand on both sides of it."""
+    with daemon(settings) as d:
+        bare = {"EVTGT_SOCKET": "/nonexistent/socket"}
+        want = verb(d, "target list")
+        for before, behind in (("--socket %s", ""), ("--socket=%s", ""), ("", "--socket %s")):
+            words = [w % d.sock if "%" in w else w for w in (before + " target list " + behind).split()]
+            out = run(d, *words, env=bare)
+            assert out.returncode == 0 and out.stdout == want, (words, out)
+        out = run(d, "--json", "--socket", d.sock, "target", "create", "x", "--", env=bare)
+        assert out.returncode == 0 and json.loads(out.stdout)["ok"], out
+        out = run(d, "--persist", "target", "delete", "x")
+        assert out.returncode == 0, out
+        for words, says in ((("--socket",), "usage"), (("--json", "nonsense"), "there is no verb nonsense"),
+                            (("--force", "target", "delete", "x"), "unrecognized option"),
+                            (("--persist", "status"), "--persist")):
+            out = run(d, *words)
+            assert out.returncode != 0 and says in out.stdout + out.stderr or words == ("--socket",), (words, out)
+        # tgtadm's form is not a verb's
+        assert run(d, "--json", "--mode", "target", "--op", "show").returncode == 0
+
+
+def test_an_account_twice(settings):
+    with daemon(settings) as d:
+        verb(d, "account add mac --password-file -", stdin="secret-of-mac-1\n")
+        verb(d, "account add mac --password-file -", 1, ("this account already exists", "account remove"),
+             stdin="secret-of-mac-2\n")

@@ -27,6 +27,23 @@ def test_create(settings):
         verb(d, "target create iqn.2001-04.whole:name", says=("Nobody may log in yet", "no LUN yet"))
 
 
+def test_refusals_name_the_option(settings):
+    """What was wished on the command line is told in its words, not in those of a file."""
+    with daemon(settings) as d:
+        for options, says in (("--allow 10.0.0.300", '--allow: "10.0.0.300" is no address'),
+                              ("--allow-initiator iqn.2001-04.a:\x01", "--allow-initiator: "),
+                              ("--set MaxBurstLength=1", "MaxBurstLength "),
+                              ("--portal nonsense:x", "--portal: "),
+                              ("--lun none.img", d.path("none.img") + ": No such file")):
+            out = run(d, "target", "create", IQN + "bad", *options.split())
+            assert out.returncode == 1 and says in out.stderr, (options, out)
+            for word in ("initiator-address", "initiator-name", "target create:1", "target create:2"):
+                assert word not in out.stderr, (options, out)
+            if "--allow" not in options:
+                assert "add --allow ALL, --allow ADDRESS or --allow-initiator NAME" in out.stderr, out
+            assert says in ask(d, "target create bad " + options, 1)["message"]
+
+
 def test_nothing_is_left_of_a_failure(settings):
     with daemon(settings) as d:
         before = verb(d, "target list --names")

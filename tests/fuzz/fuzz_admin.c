@@ -6,11 +6,14 @@
  */
 #include "config.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cstore.h"
 #include "base/helper.h"
@@ -41,6 +44,22 @@ nothing(void)
 {
 }
 
+/* What the store wrote goes with the process, also when libFuzzer ends it. */
+static char dir[] = "fuzz-admin-XXXXXX"; /* where it is run */
+
+static void
+remove_dir(void)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d)))
+        (void)unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+    (void)rmdir(dir);
+}
+
 static void
 set_up(void)
 {
@@ -49,9 +68,8 @@ set_up(void)
         abort();
     worker_set_publish(&w, 1);
     tgt_worker_init(w);
-    char dir[] = "/tmp/evtgt-fuzz-XXXXXX";
     struct cstore *cs = mkdtemp(dir) ? cstore_open_dir(dir) : NULL;
-    if (!cs)
+    if (!cs || atexit(remove_dir) != 0)
         abort();
     model_init(w, cs);
     if (apply_seed() < 0)
