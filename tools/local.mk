@@ -39,11 +39,16 @@ compatdir = $(sbindir)
 compatmandir = $(mandir)/man8
 pagesdir = $(pkgdatadir)/man8
 dist_pages_DATA = $(compat_pages:%=docs/%)
+compat_pages5 = targets.conf.5 ietd.conf.5
+compatman5dir = $(compatmandir:%/man8=%/man5)
+pages5dir = $(pkgdatadir)/man5
+dist_pages5_DATA = $(compat_pages5:%=docs/%)
 EXTRA_DIST += tools/compat-links
 compat_links = $(compat_programs:%=$(compatdir)/%=$(sbindir)/evtgtadm) \
 	$(compat_daemons:%=$(compatdir)/%=$(sbindir)/evtgtd) \
 	$(compat_daemons:%=$(compatmandir)/%.8=$(mandir)/man8/evtgtd.8) \
-	$(compat_pages:%=$(compatmandir)/%=$(pagesdir)/)
+	$(compat_pages:%=$(compatmandir)/%=$(pagesdir)/) \
+	$(compat_pages5:%=$(compatman5dir)/%=$(pages5dir)/)
 install-compat:
 	@sh $(srcdir)/tools/compat-links install "$(DESTDIR)" $(compat_links)
 uninstall-compat:

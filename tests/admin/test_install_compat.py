@@ -8,7 +8,7 @@ import tempfile
 
 from common import Skip
 
-PARTS = ("install-sbinPROGRAMS", "install-dist_pagesDATA", "install-man8")
+PARTS = ("install-sbinPROGRAMS", "install-dist_pagesDATA", "install-dist_pages5DATA", "install-man8")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -52,11 +52,12 @@ def test_install_and_uninstall(settings):
         make(settings, dest, "install-compat")
         made = links(dest)
         names = sorted(os.path.basename(p) for p in made)
-        assert names == sorted(programs() + [p + ".8" for p in programs()]), names
+        assert names == sorted(programs() + [p + ".8" for p in programs()]
+                               + ["targets.conf.5", "ietd.conf.5"]), names
         for path, target in made.items():
             assert target.startswith("/") and dest not in target, (path, target)
             assert os.path.exists(dest + target), "%s leads nowhere" % path
-            if path.endswith(".8"):
+            if path.endswith((".8", ".5")):
                 continue
             # by the name it was called with: the link's own target is another root's
             with tempfile.TemporaryDirectory() as d:

@@ -82,3 +82,48 @@ def test_letters_of_setup_lun(settings):
     letters = set(re.search(r'getopt\(argc, argv, "([^"]+)"', read("tools/tgt_setup_lun.c")).group(1)) - {":", "+"}
     told = set(re.findall(r"^\.It Fl (\w)", read("docs/tgt-setup-lun.8"), re.M))
     assert letters == told, (letters, told)
+
+
+# Directives that evtgt has beyond those of tgt's files.
+OWN = set("""ids syntax portal portal-group group advertise target workers busy-poll placement user state-dir autosave
+    initiators-allow initiators-deny targets-allow discovery-filter login-timeout max-half-open
+    max-half-open-per-address tcp-keepalive-idle tcp-keepalive-interval tcp-keepalive-count tcp-user-timeout
+    nop_interval nop_count dscp max-sessions shutdown-timeout redirect-timeout iSNSServer login-failure-delay
+    chap-algorithms chap-legacy-sha1-7 local-address discoverable alias state MaxQueueCmd RedirectAddress
+    RedirectPort RedirectReason RedirectCallback redirect-initiator naa eui designator scsi_sn_width
+    thin-provisioning thin_provisioning rotation_rate size layer""".split())
+
+
+def items(name):
+    """What the items of a page describe."""
+    lines = re.findall(r"^\.It (Ic .*)$", read("docs/" + name), re.M)
+    return set(w for line in lines for w in re.split(r" (?:Ar|Cm|Op|Ns)\b", line)[0].split()[1:] if w != ",")
+
+
+def rows(source, start):
+    text = read(source)
+    text = text[text.index(start):]
+    return re.findall(r'\{"([^"]+)", ([^,]+),', text[:text.index("\n};")])
+
+
+def test_page_of_tgts_file(settings):
+    """Each directive of the table is in the page or known to be ours; what has no counterpart is named."""
+    del settings
+    told, table_rows = items("targets.conf.5"), {n for n, _ in rows("conf/table.c", "directive table[]")}
+    assert told <= table_rows, told - table_rows
+    assert not told & OWN and OWN <= table_rows, (told & OWN, OWN - table_rows)
+    assert table_rows - OWN == told, table_rows - OWN - told
+    text = read("docs/targets.conf.5")
+    for name, value in rows("conf/syntax_tgt.c", "} foreign[] = {"):
+        assert name in told, name
+        if value != "NULL":
+            assert re.search(r"^\.Cm .*\b%s\b" % value.strip('"'), text, re.M), (name, value)
+
+
+def test_page_of_iets_file(settings):
+    del settings
+    words = {n for n, _ in rows("conf/syntax_iet.c", "iet_word words[]")}
+    assert items("ietd.conf.5") == words, items("ietd.conf.5") ^ words
+    text = read("docs/ietd.conf.5")
+    for name in re.findall(r'strcasecmp\(key, "(\w+)"\)', read("conf/syntax_iet.c")):
+        assert re.search(r"\b%s\b" % name, text), name
