@@ -94,7 +94,8 @@ def test_other_places(settings):
     with tempfile.TemporaryDirectory() as dest:
         make(settings, dest, *PARTS)
         make(settings, dest, "compatdir=/opt/tgt/bin", "compatmandir=/opt/tgt/man8", "install-compat")
-        assert {os.path.dirname(p) for p in links(dest)} == {"/opt/tgt/bin", "/opt/tgt/man8"}
+        assert {os.path.dirname(p) for p in links(dest)} == {"/opt/tgt/bin", "/opt/tgt/man8",
+                                                              "/opt/tgt/man5"}
 
 
 def test_pages_name_each_option(settings):
