@@ -13,7 +13,7 @@
 
 #define SMALL      4096u /* up to here classes are ZRAM_UNIT apart */
 #define SLOT_MIN   32u
-#define OPEN_STEP  64u  /* slabs made accessible at once */
+#define OPEN_STEP  256u /* slabs made accessible at once */
 #define NEAR_TWICE 128u /* classes up to twice the size, beyond SMALL; fewer below */
 
 /* --- classes --------------------------------------------------------------------------------- */
@@ -40,18 +40,35 @@ class_slot(uint32_t i)
     return (SMALL << octave) + ((i - 256u) % 128u + 1) * step;
 }
 
+/* What comes before the slots. */
+static uint32_t
+head_bytes(uint32_t slot, uint32_t cap)
+{
+    if (slot >= SMALL)
+        return 0;
+    uint32_t n = bitmap_bytes(cap) + cap * (uint32_t)sizeof(uint32_t);
+    return (n + ZRAM_UNIT - 1) / ZRAM_UNIT * ZRAM_UNIT;
+}
+
+/* As many slots as there is room for, or up to half as many, so that the last page is used best. */
 static void
 class_init(struct zram_class *c, uint32_t i)
 {
+    uint64_t best_lost = ZRAM_SLAB, best_bytes = 1;
     pthread_mutex_init(&c->lock, NULL);
     for (unsigned k = 0; k < ZRAM_LISTS; k++)
         c->heads[k] = SLAB_NONE;
     c->slot = class_slot(i);
-    for (c->cap = ZRAM_SLAB / c->slot;; c->cap--) {
-        c->first = bitmap_bytes(c->cap) + c->cap * (uint32_t)sizeof(uint32_t);
-        c->first = (c->first + ZRAM_UNIT - 1) / ZRAM_UNIT * ZRAM_UNIT;
-        if (c->first + c->cap * c->slot <= ZRAM_SLAB)
-            break;
+    uint32_t most = ZRAM_SLAB / c->slot;
+    for (uint32_t cap = most; cap > 0 && cap >= most / 2; cap--) {
+        uint64_t bytes = head_bytes(c->slot, cap) + cap * c->slot;
+        uint64_t lost = zram_page_up(bytes) - bytes;
+        if (bytes > ZRAM_SLAB || lost * best_bytes >= best_lost * bytes)
+            continue;
+        best_lost = lost;
+        best_bytes = bytes;
+        c->cap = cap;
+        c->first = head_bytes(c->slot, cap);
     }
 }
 
@@ -59,17 +76,18 @@ int
 zram_alloc_open(struct zram_alloc *a, struct zram_mem *mem, uint64_t max_bytes)
 {
     uint64_t most = (UINT64_C(1) << ZRAM_HANDLE_BITS) / SLAB_HANDLE;
-    /* Slots are a little larger than objects, and each class has a slab that is not full. */
-    uint64_t want = (max_bytes + max_bytes / 2) / ZRAM_SLAB + ZRAM_CLASSES;
+    /* Slabs end where pages are used best, and each class has one that is not full. */
+    uint64_t want = max_bytes * 3 / ZRAM_SLAB + ZRAM_CLASSES;
     a->nslabs = (uint32_t)(want < most ? want : most);
     a->mem = mem;
     a->free_head = SLAB_NONE;
     a->base = zram_mem_reserve((size_t)a->nslabs * ZRAM_SLAB, false);
     a->slabs = zram_mem_reserve(a->nslabs * sizeof(*a->slabs), true);
+    a->side = zram_mem_reserve(a->nslabs * sizeof(*a->side), true);
     pthread_mutex_init(&a->lock, NULL);
     for (uint32_t i = 0; i < ZRAM_CLASSES; i++)
         class_init(&a->classes[i], i);
-    if (a->base != NULL && a->slabs != NULL)
+    if (a->base != NULL && a->slabs != NULL && a->side != NULL)
         return 0;
     zram_alloc_close(a);
     return -ENOMEM;
@@ -83,6 +101,7 @@ zram_alloc_close(struct zram_alloc *a)
         unpoison(a->base, (size_t)a->open * ZRAM_SLAB);
     zram_mem_release(a->base, (size_t)a->nslabs * ZRAM_SLAB);
     zram_mem_release(a->slabs, a->nslabs * sizeof(*a->slabs));
+    zram_mem_release(a->side, a->nslabs * sizeof(*a->side));
     for (uint32_t i = 0; i < ZRAM_CLASSES; i++)
         pthread_mutex_destroy(&a->classes[i].lock);
     pthread_mutex_destroy(&a->lock);
@@ -221,7 +240,7 @@ zram_slab_release(struct zram_alloc *a, uint32_t no)
 static void
 set_slot(struct zram_alloc *a, struct zram_class *c, uint32_t no, uint32_t slot, uint32_t owner)
 {
-    slab_bits(a, no)[slot / 64] |= UINT64_C(1) << slot % 64;
+    slab_bits(a, no, c)[slot / 64] |= UINT64_C(1) << slot % 64;
     slab_owners(a, no, c)[slot] = owner;
     a->slabs[no].used++;
     atomic_fetch_add_explicit(&a->filled, c->slot, memory_order_relaxed);
@@ -232,7 +251,7 @@ uint32_t
 zram_slab_fill(struct zram_alloc *a, struct zram_class *c, uint32_t no, uint32_t owner)
 {
     struct zram_slab *s = &a->slabs[no];
-    const uint64_t *bits = slab_bits(a, no);
+    const uint64_t *bits = slab_bits(a, no, c);
     uint32_t word = s->hint;
     while (bits[word] == UINT64_MAX)
         word++;
@@ -247,7 +266,7 @@ void
 zram_slab_clear(struct zram_alloc *a, struct zram_class *c, uint32_t no, uint32_t slot)
 {
     struct zram_slab *s = &a->slabs[no];
-    uint64_t *bits = slab_bits(a, no);
+    uint64_t *bits = slab_bits(a, no, c);
     bits[slot / 64] &= ~(UINT64_C(1) << slot % 64);
     s->used--;
     c->holes++;

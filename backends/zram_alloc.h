@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory for compressed objects: slabs of 1 MiB, each of slots of one size (16 bytes apart up
+ * Memory for compressed objects: slabs of 256 KiB, each of slots of one size (16 bytes apart up
  * to 4 KiB, 1/128 apart beyond), in one reserved range of addresses.  A slab keeps its bitmap and
- * the owners of its slots at its own start, and only the pages up to its highest slot have
- * memory.  An object is addressed by a handle and has an owner (a chunk), by which compaction
- * finds who must be told when it moves.
+ * the owners of its slots at its own start (where slots are large, beside all slabs: a page would
+ * be lost else), and only the pages up to its highest slot have memory.  An object is addressed by
+ * a handle and has an owner (a chunk), by which compaction finds who must be told when it moves.
  *
  * Threads: any, but open and close.  A lock a class, held for some bit operations; what has to
  * ask the kernel happens outside.
@@ -22,25 +22,27 @@
 
 #define ZRAM_UNIT        16u /* bytes a handle counts in; slots are multiples of it */
 #define ZRAM_HANDLE_BITS 37  /* 2 TiB of objects a store */
-#define ZRAM_SLAB        (1024u * 1024u)
+#define ZRAM_SLAB        (256u * 1024u)
 #define ZRAM_CLASSES     768u
 #define ZRAM_HOLEY       4u                /* lists of slabs with holes, by fullness */
 #define ZRAM_LISTS       (ZRAM_HOLEY + 1u) /* the last: slabs that are filled at their end */
 
 struct zram_slab;
+struct zram_side;
 
 struct zram_class {
     pthread_mutex_t lock;
     uint32_t heads[ZRAM_LISTS];
     uint32_t slot;  /* bytes */
     uint32_t cap;   /* slots a slab */
-    uint32_t first; /* where slots begin in a slab */
+    uint32_t first; /* where slots begin in a slab; 0: it is described by zram_alloc.side */
     uint64_t holes; /* slots below the ends of slabs that are free */
 } __attribute__((aligned(64)));
 
 struct zram_alloc {
     uint8_t *base;
-    struct zram_slab *slabs; /* one for each MiB of the range, mapped lazily */
+    struct zram_slab *slabs; /* one for each 256 KiB of the range, mapped lazily */
+    struct zram_side *side;  /* likewise: bitmaps and owners of slabs with large slots */
     uint32_t nslabs;
     struct zram_mem *mem;
     pthread_mutex_t lock; /* the four below */

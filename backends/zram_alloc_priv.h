@@ -22,6 +22,13 @@ struct zram_slab {
     uint32_t taken; /* bytes from its start that have memory */
 };
 
+#define SIDE_SLOTS 64u
+
+struct zram_side {
+    uint64_t bits;
+    uint32_t owners[SIDE_SLOTS];
+};
+
 static inline uint8_t *
 slab_at(const struct zram_alloc *a, uint32_t no)
 {
@@ -30,9 +37,9 @@ slab_at(const struct zram_alloc *a, uint32_t no)
 
 /* Bit set: in use. */
 static inline uint64_t *
-slab_bits(const struct zram_alloc *a, uint32_t no)
+slab_bits(const struct zram_alloc *a, uint32_t no, const struct zram_class *c)
 {
-    return (uint64_t *)(void *)slab_at(a, no);
+    return c->first == 0 ? &a->side[no].bits : (uint64_t *)(void *)slab_at(a, no);
 }
 
 static inline uint32_t
@@ -44,7 +51,8 @@ bitmap_bytes(uint32_t cap)
 static inline uint32_t *
 slab_owners(const struct zram_alloc *a, uint32_t no, const struct zram_class *c)
 {
-    return (uint32_t *)(void *)(slab_at(a, no) + bitmap_bytes(c->cap));
+    return c->first == 0 ? a->side[no].owners
+                         : (uint32_t *)(void *)(slab_at(a, no) + bitmap_bytes(c->cap));
 }
 
 static inline uint64_t

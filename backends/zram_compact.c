@@ -65,7 +65,7 @@ next_move(struct source *src, uint32_t *owner, uint64_t *from, uint64_t *to)
     struct zram_alloc *a = src->a;
     struct zram_class *c = src->c;
     const struct zram_slab *s = &a->slabs[src->no];
-    const uint64_t *bits = slab_bits(a, src->no);
+    const uint64_t *bits = slab_bits(a, src->no, c);
     if (src->below > s->end)
         src->below = s->end;
     while (src->below > 0 && (bits[(src->below - 1) / 64] >> (src->below - 1) % 64 & 1) == 0)

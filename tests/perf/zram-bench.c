@@ -8,7 +8,8 @@
  *
  * The kernel's device must be unused; it is set up for each corpus and reset (needs root). A file
  * is cut to --size. Figures are the best round; "memory" is what the store and the kernel say
- * they use (mem_used_total), "RSS" what the process grew by.
+ * they use (mem_used_total), "RSS" what the process grew by. "core" is a second of one core's
+ * time: on a machine that does something else as well it tells more than the wall clock.
  */
 #include "config.h"
 
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,33 +163,48 @@ pass_thread(void *arg)
     return NULL;
 }
 
-/* MB/s */
-static double
+static uint64_t
+cpu_us(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) != 0)
+        die("getrusage: %s", strerror(errno));
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+struct speed {
+    double wall, cpu; /* MB a second, and a second of one core's time */
+};
+
+static struct speed
 pass_run(struct pass *p, unsigned threads)
 {
     pthread_t ids[MAX_THREADS];
     atomic_store(&p->next, 0);
-    uint64_t t0 = clock_us();
+    uint64_t t0 = clock_us(), c0 = cpu_us();
     for (unsigned i = 0; i < threads; i++)
         if (pthread_create(&ids[i], NULL, pass_thread, p) != 0)
             die("no thread");
     for (unsigned i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
-    uint64_t us = clock_us() - t0;
-    return (double)p->c->len / (double)(us > 0 ? us : 1);
+    uint64_t us = clock_us() - t0, cpu = cpu_us() - c0;
+    return (struct speed){.wall = (double)p->c->len / (double)(us > 0 ? us : 1),
+                          .cpu = (double)p->c->len / (double)(cpu > 0 ? cpu : 1)};
 }
 
 /* --- sides ----------------------------------------------------------------------------------- */
 
 struct figures {
-    double write[MAX_THREADS], read[MAX_THREADS]; /* MB/s */
-    uint64_t compr, used, rss, left;              /* bytes; left: RSS after discarding all */
+    struct speed write[MAX_THREADS], read[MAX_THREADS];
+    uint64_t compr, used, rss, left; /* bytes; left: RSS after discarding all */
 };
 
 static void
-best(double *a, double b)
+best(struct speed *a, struct speed b)
 {
-    *a = b > *a ? b : *a;
+    a->wall = b.wall > a->wall ? b.wall : a->wall;
+    a->cpu = b.cpu > a->cpu ? b.cpu : a->cpu;
 }
 
 static uint64_t
@@ -220,7 +237,7 @@ store_round(const struct corpus *c, struct figures *f, bool check)
         f->rss = rss() - before;
         p.write = false;
         p.check = check;
-        double speed = pass_run(&p, n);
+        struct speed speed = pass_run(&p, n);
         if (!check)
             best(&f->read[n - 1], speed);
         if (zram_store_discard(st, 0, c->len) != 0)
@@ -297,25 +314,44 @@ kernel_round(const struct corpus *c, struct figures *f)
 }
 
 static void
-show(const char *who, const struct corpus *c, const struct figures *f)
+show_speeds(const char *who, const struct figures *f)
+{
+    printf("  %-8s write %6.0f %6.0f core %6.0f %6.0f | read %6.0f %6.0f core %6.0f %6.0f\n", who,
+           f->write[0].wall, f->write[1].wall, f->write[0].cpu, f->write[1].cpu, f->read[0].wall,
+           f->read[1].wall, f->read[0].cpu, f->read[1].cpu);
+}
+
+static void
+show_sizes(const char *who, const struct corpus *c, const struct figures *f)
 {
     double ratio = f->compr > 0 ? (double)c->len / (double)f->compr : 0;
-    printf("  %-8s write %7.0f %7.0f   read %7.0f %7.0f   ratio %5.2f   memory %6.2f %%", who,
-           f->write[0], f->write[1], f->read[0], f->read[1], ratio,
+    printf("  %-8s ratio %6.3f memory %6.2f %%", who, ratio,
            100.0 * (double)f->used / (double)c->len);
     if (f->rss > 0)
-        printf("   RSS %6.2f %%, %" PRIu64 " KiB left", 100.0 * (double)f->rss / (double)c->len,
+        printf(", RSS %6.2f %%, %" PRIu64 " KiB left", 100.0 * (double)f->rss / (double)c->len,
                f->left / 1024);
+    if (f->compr > 0)
+        printf(", beyond the objects %.2f %%", 100.0 * ((double)f->used / (double)f->compr - 1));
     printf("\n");
+}
+
+static struct speed
+by(struct speed a, struct speed b)
+{
+    return (struct speed){.wall = a.wall / b.wall, .cpu = a.cpu / b.cpu};
 }
 
 static void
 show_ratio(const struct figures *a, const struct figures *b)
 {
-    printf("  %-8s write %7.2f %7.2f   read %7.2f %7.2f   ratio %5.2f   memory %6.3f\n", "/ kernel",
-           a->write[0] / b->write[0], a->write[1] / b->write[1], a->read[0] / b->read[0],
-           a->read[1] / b->read[1], b->compr > 0 ? (double)b->compr / (double)a->compr : 1,
-           b->used > 0 ? (double)a->used / (double)b->used : 1);
+    struct speed w1 = by(a->write[0], b->write[0]), w2 = by(a->write[1], b->write[1]);
+    struct speed r1 = by(a->read[0], b->read[0]), r2 = by(a->read[1], b->read[1]);
+    printf("  %-8s write %6.2f %6.2f core %6.2f %6.2f | read %6.2f %6.2f core %6.2f %6.2f\n",
+           "/ kernel", w1.wall, w2.wall, w1.cpu, w2.cpu, r1.wall, r2.wall, r1.cpu, r2.cpu);
+    if (a->compr > 0 && b->used > 0)
+        printf("  %-8s ratio %6.4f memory %6.3f, RSS to its memory %6.3f\n", "/ kernel",
+               (double)b->compr / (double)a->compr, (double)a->used / (double)b->used,
+               (double)a->rss / (double)b->used);
 }
 
 static void
@@ -332,9 +368,12 @@ bench(const char *name)
     char codec[32];
     printf("%s, %" PRIu64 " MiB, %s, chunks of %u KiB; MB/s by 1 and 2 threads\n", name,
            c.len / PIECE, zram_codec_show(opt.codec, codec, sizeof(codec)), opt.chunk / 1024);
-    show("store", &c, &ours);
+    show_speeds("store", &ours);
+    if (have)
+        show_speeds("kernel", &kernel);
+    show_sizes("store", &c, &ours);
     if (have) {
-        show("kernel", &c, &kernel);
+        show_sizes("kernel", &c, &kernel);
         show_ratio(&ours, &kernel);
     }
     (void)fflush(stdout);
