@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compaction of zram_alloc.h's slabs.  The emptiest slab of a class is isolated: nothing new
- * comes in.  Its objects, from the last on, go to holes of the other slabs, and when there are
- * no more, to its own first ones; then its end goes back to the system, or all of it.  The data
- * path waits for nothing of this but one class's lock for some bit operations, and for one object
- * while it is copied.
+ * Compaction of zram_alloc.h's segments.  The holes of the segment that has most leave the lists,
+ * so that nothing new comes in; its objects go to holes of the others or to the end; then the
+ * whole of it goes back to the system.  The data path waits for nothing of this but one class's
+ * lock for some instructions, and for one object while it is copied.
  */
 #include "config.h"
 
 #include "backends/zram_alloc_priv.h"
 #include "base/clock.h"
-#include "base/poison.h"
 
-/* One slab that is being emptied. */
-struct source {
-    struct zram_alloc *a;
-    struct zram_class *c;
-    uint32_t no;
-    uint32_t below; /* slots from here on have been looked at */
-    uint64_t moved;
-    bool gave; /* pages */
-};
+/* Segments with fewer holes are left alone: moving 63 bytes for each that is gained. */
+#define HOLES_MIN 64u
+
+enum result { DONE, GONE, NO_TIME, NO_MEMORY };
 
 static bool
 time_over(const struct zram_compact *job)
@@ -28,139 +21,132 @@ time_over(const struct zram_compact *job)
     return job->until_us != 0 && clock_us() >= job->until_us;
 }
 
-/* The emptiest slab with holes, isolated. Holes of less than a page are left alone. */
 static bool
-isolate(struct source *src)
+has_holes(const struct zram_segment *s, uint32_t bytes)
 {
-    struct zram_class *c = src->c;
-    bool found = false;
-    pthread_mutex_lock(&c->lock);
-    for (unsigned i = 0; i < ZRAM_HOLEY && !found && c->holes * c->slot >= ZRAM_PAGE; i++) {
-        if (c->heads[i] == SLAB_NONE)
+    uint32_t live = atomic_load(&s->live);
+    return bytes > live && bytes - live >= bytes / HOLES_MIN + ZRAM_PAGE;
+}
+
+/* The one with most holes; SEGMENT_NONE: none has enough. One that could not be emptied because
+ * its objects were in use is not looked at again in this round. */
+static uint32_t
+choose(struct zram_alloc *a, uint32_t not_this)
+{
+    uint32_t best = SEGMENT_NONE, most = 0;
+    uint32_t n = atomic_load(&a->fresh);
+    for (uint32_t no = 0; no < n; no++) {
+        struct zram_segment *s = &a->segments[no];
+        unsigned state = atomic_load(&s->state);
+        if (no == not_this || (state != SEG_FILLED && state != SEG_EMPTYING))
             continue;
-        found = true;
-        src->no = c->heads[i];
-        struct zram_slab *s = &src->a->slabs[src->no];
-        s->isolated = true;
-        src->below = s->end;
-        zram_slab_relist(src->a, c, src->no);
+        uint32_t taken = s->taken;
+        if (has_holes(s, taken) && taken - atomic_load(&s->live) > most) {
+            most = taken - atomic_load(&s->live);
+            best = no;
+        }
     }
-    for (uint32_t no = c->heads[LIST_END]; no != SLAB_NONE && !found; no = src->a->slabs[no].next) {
-        struct zram_slab *s = &src->a->slabs[no];
-        if (zram_page_up(c->first + s->end * c->slot) >= s->taken)
-            continue;
-        found = true; /* dense, but what lay behind its end has not gone back */
-        src->no = no;
-        s->isolated = true;
-        zram_slab_relist(src->a, c, no);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return found;
+    return best;
 }
 
-/* The last object not yet looked at and a better place for it, which is taken. */
-static bool
-next_move(struct source *src, uint32_t *owner, uint64_t *from, uint64_t *to)
+static enum result
+move_slot(struct zram_alloc *a, uint64_t from, struct zram_compact *job)
 {
-    struct zram_alloc *a = src->a;
-    struct zram_class *c = src->c;
-    const struct zram_slab *s = &a->slabs[src->no];
-    const uint64_t *bits = slab_bits(a, src->no, c);
-    if (src->below > s->end)
-        src->below = s->end;
-    while (src->below > 0 && (bits[(src->below - 1) / 64] >> (src->below - 1) % 64 & 1) == 0)
-        src->below--;
-    if (src->below == 0)
-        return false;
-    uint32_t slot = --src->below;
-    *owner = slab_owners(a, src->no, c)[slot];
-    *from = slot_handle(c, src->no, slot);
-    uint32_t there = zram_class_fullest(c);
-    if (there != SLAB_NONE) {
-        *to = slot_handle(c, there, zram_slab_fill(a, c, there, *owner));
-        zram_slab_relist(a, c, there);
-        return true;
-    }
-    /* Its own first hole, if that is before the object. */
-    uint32_t word = s->hint;
-    while (word <= slot / 64 && bits[word] == UINT64_MAX)
-        word++;
-    if (word > slot / 64 || word * 64 + (uint32_t)__builtin_ctzll(~bits[word]) >= slot)
-        return false;
-    *to = slot_handle(c, src->no, zram_slab_fill(a, c, src->no, *owner));
-    return true;
-}
-
-static void
-evacuate(struct source *src, struct zram_compact *job)
-{
-    uint32_t owner;
-    uint64_t from, to;
-    while (!time_over(job)) {
-        pthread_mutex_lock(&src->c->lock);
-        bool more = next_move(src, &owner, &from, &to);
-        pthread_mutex_unlock(&src->c->lock);
-        if (!more)
-            return;
-        bool moved = job->move(job->arg, owner, from, to, src->c->slot);
-        zram_alloc_put(src->a, moved ? from : to);
-        job->seen++;
-        job->moved += moved;
-        src->moved += moved;
-    }
-}
-
-/* What lies behind the last object goes back; then the slab takes part again. */
-static void
-finish(struct source *src, struct zram_compact *job)
-{
-    struct zram_alloc *a = src->a;
-    struct zram_class *c = src->c;
-    struct zram_slab *s = &a->slabs[src->no];
+    struct slot *slot = slot_of(a, from);
+    uint32_t cls = slot->cls;
+    struct zram_class *c = &a->classes[cls];
     pthread_mutex_lock(&c->lock);
-    uint32_t keep = s->used == 0 ? 0 : (uint32_t)zram_page_up(c->first + s->end * c->slot);
-    uint32_t drop = s->taken > keep && keep > 0 ? s->taken - keep : 0;
+    bool used = slot->state == SLOT_USED;
+    uint32_t owner = slot->owner;
     pthread_mutex_unlock(&c->lock);
-    src->gave = drop > 0;
-    if (drop > 0) { /* nothing is put there while it is isolated */
-        zram_mem_drop(slab_at(a, src->no) + keep, drop);
-        job->gained += drop;
-        atomic_fetch_sub_explicit(&a->taken, drop, memory_order_relaxed);
-        zram_mem_give(a->mem, drop);
-    }
-    pthread_mutex_lock(&c->lock);
-    s->taken -= drop;
-    s->isolated = false;
-    zram_slab_relist(a, c, src->no);
-    bool empty = s->used == 0;
-    pthread_mutex_unlock(&c->lock);
-    if (empty)
-        job->gained += zram_slab_release(a, src->no);
+    if (!used)
+        return DONE;
+    uint64_t to, taken = 0;
+    if (zram_alloc_get_counted(a, zram_class_room(cls), owner, &to, &taken) != 0)
+        return NO_MEMORY;
+    bool moved = job->move(job->arg, owner, from, to, zram_class_room(cls));
+    job->gained += (int64_t)zram_alloc_put_counted(a, moved ? from : to) - (int64_t)taken;
+    job->seen++;
+    job->moved += moved;
+    return DONE;
 }
 
-/* False: time was over. */
-static bool
-compact_class(struct zram_alloc *a, uint32_t i, struct zram_compact *job)
+#define UNITS (ZRAM_SEGMENT / ZRAM_UNIT)
+
+/* Where a walk through the segment, which is claimed, goes on, if it is the same as then. */
+static uint32_t
+resume_at(const struct zram_alloc *a, uint32_t no)
 {
-    for (;;) {
-        struct source src = {.a = a, .c = &a->classes[i]};
-        if (!isolate(&src))
-            return true;
-        evacuate(&src, job);
-        finish(&src, job);
-        if (time_over(job))
-            return false;
-        if (src.moved == 0 && !src.gave)
-            return true; /* all in use just now */
+    if (a->resume == 0 || a->resume / UNITS != no || a->resume_use != a->segments[no].use)
+        return 0;
+    return (uint32_t)(a->resume % UNITS) * ZRAM_UNIT - SLOT_HEAD;
+}
+
+static enum result
+evacuate(struct zram_alloc *a, uint32_t no, struct zram_compact *job)
+{
+    const struct zram_segment *s = &a->segments[no];
+    uint32_t at = resume_at(a, no);
+    a->resume = 0;
+    while (at < s->end) {
+        uint64_t from = slot_handle(no, at);
+        if (time_over(job)) {
+            a->resume = from;
+            a->resume_use = s->use;
+            return NO_TIME;
+        }
+        at += slot_bytes(slot_of(a, from)->cls);
+        enum result r = move_slot(a, from, job);
+        if (r != DONE)
+            return r;
+    }
+    return DONE;
+}
+
+static enum result
+empty(struct zram_alloc *a, uint32_t no, struct zram_compact *job)
+{
+    if (!zram_segment_claim(a, no)) {
+        a->resume = 0;
+        return GONE; /* or it is about to go */
+    }
+    enum result r = evacuate(a, no, job);
+    if (r == NO_MEMORY)
+        zram_segment_restore(a, no);
+    else
+        job->gained += (int64_t)zram_segment_let_go(a, no);
+    return r;
+}
+
+/* Segments that are still filled take part, too. */
+static void
+detach_ends(struct zram_alloc *a)
+{
+    for (uint32_t i = 0; i < ZRAM_ENDS; i++) {
+        struct zram_end *e = &a->ends[i];
+        pthread_mutex_lock(&e->lock);
+        if (e->no != SEGMENT_NONE && has_holes(&a->segments[e->no], a->segments[e->no].end))
+            zram_end_detach(a, e);
+        pthread_mutex_unlock(&e->lock);
     }
 }
 
 bool
 zram_alloc_compact(struct zram_alloc *a, struct zram_compact *job)
 {
-    for (; a->next_class < ZRAM_CLASSES; a->next_class++)
-        if (!compact_class(a, a->next_class, job))
+    uint32_t last = SEGMENT_NONE;
+    detach_ends(a);
+    for (;;) {
+        uint32_t no = a->resume != 0 ? (uint32_t)(a->resume / UNITS) : choose(a, last);
+        if (no == SEGMENT_NONE)
+            return false;
+        uint64_t moved = job->moved;
+        int64_t gained = job->gained;
+        enum result r = empty(a, no, job);
+        if (r == NO_TIME)
             return true;
-    a->next_class = 0;
-    return false;
+        if (r == NO_MEMORY || (r == DONE && job->moved == moved && job->gained == gained))
+            return false; /* no place to move to, or all in use just now */
+        last = no;
+    }
 }

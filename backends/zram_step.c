@@ -16,7 +16,7 @@
 /* --- compaction ------------------------------------------------------------------------------ */
 
 static bool
-move_object(void *arg, uint32_t owner, uint64_t from, uint64_t to, uint32_t slot)
+move_object(void *arg, uint32_t owner, uint64_t from, uint64_t to, uint32_t room)
 {
     struct zram_store *st = arg;
     struct zram_entry *e = &st->table[owner];
@@ -24,8 +24,8 @@ move_object(void *arg, uint32_t owner, uint64_t from, uint64_t to, uint32_t slot
     bool moved = false;
     (void)zram_group_enter(st, g, false);
     if (zram_group_used(st, g) != 0 && zram_entry_try_write(e, &w)) {
-        moved = word_kind(w) == ZRAM_OBJECT && word_handle(w) == from;
-        if (moved && word_size(w) <= slot) {
+        moved = word_kind(w) == ZRAM_OBJECT && word_handle(w) == from && word_size(w) <= room;
+        if (moved) {
             memcpy(zram_alloc_ptr(&st->alloc, to), zram_alloc_ptr(&st->alloc, from), word_size(w));
             w = word_object(word_alg(w), word_size(w), to);
         }
@@ -45,7 +45,7 @@ compact(struct zram_store *st, const struct zram_thread *t, struct zram_step *st
     step->done = job.moved;
     step->gained = job.gained;
     zram_count(st, t, ZC_MOVED, job.moved);
-    zram_count(st, t, ZC_PAGES_COMPACTED, job.gained / ZRAM_PAGE);
+    zram_count(st, t, ZC_PAGES_COMPACTED, (uint64_t)(job.gained / ZRAM_PAGE));
 }
 
 bool
@@ -53,8 +53,8 @@ zram_store_wants_compact(struct zram_store *st)
 {
     uint64_t waste = zram_alloc_waste(&st->alloc);
     uint64_t taken = atomic_load_explicit(&st->alloc.taken, memory_order_relaxed);
-    /* What describes slots, and the last pages of a slab a class, is no hole. */
-    return waste > taken / 64 + 2u * 1024 * 1024;
+    /* Segments that are being filled are no holes; and what compaction left is left alone. */
+    return waste > taken / 32 + 2u * ZRAM_SEGMENT;
 }
 
 /* --- recompression --------------------------------------------------------------------------- */
@@ -178,7 +178,8 @@ zram_store_step(struct zram_store *st, struct zram_step *step)
     struct zram_thread *t = zram_thread_get();
     int err = 0;
     step->again = true;
-    step->seen = step->done = step->gained = 0;
+    step->seen = step->done = 0;
+    step->gained = 0;
     if (t == NULL)
         return -ENOMEM;
     if (step->work == ZRAM_RECOMPRESS && !zram_codec_is_valid(step->codec))

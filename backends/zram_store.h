@@ -149,10 +149,12 @@ struct zram_step {
     uint32_t idle_s;         /* seconds since last read or written */
     uint32_t min_size;       /* RECOMPRESS: only objects of this many bytes and more; 0: all */
     /* out */
-    bool again;      /* the time was over before the end: call it again to go on */
-    uint64_t seen;   /* objects looked at */
-    uint64_t done;   /* objects moved or made smaller */
-    uint64_t gained; /* COMPACT: bytes given back; RECOMPRESS: compressed bytes saved */
+    bool again;     /* the time was over before the end: call it again to go on */
+    uint64_t seen;  /* objects looked at */
+    uint64_t done;  /* objects moved or made smaller */
+    int64_t gained; /* COMPACT: bytes given back, less those taken for objects to move to (what a
+                       segment costs comes before what it gives); RECOMPRESS: compressed bytes
+                       saved */
 };
 
 /* 0, or -EINVAL (codec), -ENOMEM. RECOMPRESS goes through the store from where the last step with

@@ -319,10 +319,12 @@ test_limit(void)
     CU_ASSERT_EQUAL(get(st, CHUNK, back, CHUNK), 0);
     CU_ASSERT(memcmp(text, back, CHUNK) == 0);
     CU_ASSERT_EQUAL(zram_store_zero(st, 2 * CHUNK, CHUNK), 0);
-    /* That made a hole. */
-    struct iovec iov[2] = {{noise, CHUNK}, {noise, CHUNK}};
-    CU_ASSERT_EQUAL(zram_store_write(st, at, iov, 2, &done), -ENOSPC);
-    CU_ASSERT_EQUAL(done, CHUNK);
+    /* That made a hole or two. */
+    struct iovec iov[3] = {{noise, CHUNK}, {noise, CHUNK}, {noise, CHUNK}};
+    CU_ASSERT_EQUAL(zram_store_write(st, at, iov, 3, &done), -ENOSPC);
+    CU_ASSERT(done == CHUNK || done == 2 * CHUNK);
+    CU_ASSERT_EQUAL(get(st, at, back, CHUNK), 0);
+    CU_ASSERT(memcmp(noise, back, CHUNK) == 0);
     CU_ASSERT_EQUAL(zram_store_discard(st, 0, size), 0);
     CU_ASSERT_EQUAL(put(st, at, noise, CHUNK), 0);
     zram_store_set_limit(st, 1);
@@ -485,7 +487,7 @@ test_compact(void)
     CU_ASSERT(zram_store_wants_compact(st));
     uint64_t before = stats(st).mem_used_total;
     struct zram_step step = {.work = ZRAM_COMPACT, .max_us = 200};
-    uint64_t gained = 0;
+    int64_t gained = 0;
     unsigned rounds = 0;
     do {
         CU_ASSERT_EQUAL(zram_store_step(st, &step), 0);
@@ -493,8 +495,8 @@ test_compact(void)
     } while (step.again && ++rounds < 100000);
     CU_ASSERT(!step.again);
     CU_ASSERT(!zram_store_wants_compact(st));
-    CU_ASSERT_EQUAL(before - gained, stats(st).mem_used_total);
-    CU_ASSERT_EQUAL(stats(st).pages_compacted, gained / 4096);
+    CU_ASSERT_EQUAL((int64_t)(before - stats(st).mem_used_total), gained);
+    CU_ASSERT_EQUAL((int64_t)stats(st).pages_compacted, gained / 4096);
     CU_ASSERT(stats(st).mem_used_total < size / 3 * 103 / 100);
     CU_ASSERT(stats(st).moved > 0);
     for (uint64_t at = 0; at < size; at += CHUNK) {
