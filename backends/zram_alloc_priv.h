@@ -13,8 +13,8 @@
 #include "backends/zram_alloc.h"
 
 #define SEGMENT_NONE UINT32_MAX
-/* Below this one segments take memory by the page. */
-#define SEGMENT_HUGE 24u
+/* Below this one segments take memory by the page: what one may waste is little of 128 MiB. */
+#define SEGMENT_HUGE 64u
 
 enum segment_state { SEG_FREE, SEG_FILLING, SEG_FILLED, SEG_CLAIMED, SEG_EMPTYING };
 

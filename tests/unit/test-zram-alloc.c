@@ -237,6 +237,47 @@ test_compact_end(void)
     tear_down();
 }
 
+static bool
+move_nothing(void *arg, uint32_t owner, uint64_t from, uint64_t to, uint32_t room)
+{
+    (void)arg;
+    (void)room;
+    if (objects[owner].handle != from)
+        return false;
+    objects[owner].handle = to;
+    return true;
+}
+
+/* What is large takes 2 MiB at a time; that and small memory alike goes back. */
+static void
+test_huge(void)
+{
+    const uint32_t n = 2600, size = 65536;
+    const uint64_t step = 2u << 20;
+    uint64_t most = 0;
+    set_up(0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t before = atomic_load(&mem.used);
+        CU_ASSERT_EQUAL(zram_alloc_get(a, size, i, &objects[i].handle), 0);
+        uint64_t grew = atomic_load(&mem.used) - before;
+        most = grew > most ? grew : most;
+        CU_ASSERT(before > 10 * step || grew <= size + ZRAM_PAGE);
+    }
+    CU_ASSERT_EQUAL(most, step);
+    CU_ASSERT(atomic_load(&mem.used) < (uint64_t)n * size * 102 / 100 + step);
+    for (uint32_t i = 0; i < n; i++)
+        if (i % 3 != 0)
+            zram_alloc_put(a, objects[i].handle);
+    struct zram_compact job = {.move = move_nothing};
+    CU_ASSERT(!zram_alloc_compact(a, &job));
+    CU_ASSERT(job.moved > n / 6);
+    CU_ASSERT(atomic_load(&mem.used) < (uint64_t)n * size / 3 * 104 / 100 + 2 * step);
+    for (uint32_t i = 0; i < n; i += 3)
+        zram_alloc_put(a, objects[i].handle);
+    CU_ASSERT_EQUAL(atomic_load(&mem.used), 0);
+    tear_down();
+}
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 static void
@@ -273,7 +314,7 @@ main(void)
     static const struct unit_test tests[] = {
         {"sizes", test_sizes},        {"what objects cost", test_cost},
         {"compaction", test_compact}, {"compaction of an end", test_compact_end},
-        {"limits", test_limit},
+        {"large stores", test_huge},  {"limits", test_limit},
     };
     return UNIT_RUN("zram-alloc", tests);
 }
