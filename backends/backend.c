@@ -24,8 +24,8 @@ static const struct {
     const char *name;
     const struct be_ops *ops;
 } types[] = {
-    {"fileio", &file_ops},   {"rdwr", &file_ops}, {"aio", &file_ops},
-    {"blockio", &block_ops}, {"null", &null_ops}, {"nullio", &null_ops},
+    {"fileio", &file_ops}, {"rdwr", &file_ops},   {"aio", &file_ops},  {"blockio", &block_ops},
+    {"null", &null_ops},   {"nullio", &null_ops}, {"zram", &zram_ops},
 };
 
 static const struct be_ops *const layers[] = {
@@ -57,6 +57,7 @@ level_new(const struct be_ops *ops, const struct be_opts *opts, struct backend *
     be->opts.path = dup_or_null(opts->path);
     be->opts.bsopts = dup_or_null(opts->bsopts);
     be->opts.layers = dup_or_null(opts->layers);
+    be->opts.algorithm = dup_or_null(opts->algorithm);
     atomic_init(&be->state, BE_CLOSED);
     atomic_init(&be->write_cache, opts->write_cache);
     pthread_mutex_init(&be->op_lock, NULL);
@@ -75,6 +76,7 @@ level_free(struct backend *be)
     free((char *)be->opts.path);
     free((char *)be->opts.bsopts);
     free((char *)be->opts.layers);
+    free((char *)be->opts.algorithm);
     free(be->identity);
     free(be->priv);
     pthread_mutex_destroy(&be->op_lock);
@@ -264,6 +266,8 @@ open_locked(struct backend *be)
     if (be->below == NULL && be->info.read_only && !be->opts.read_only)
         log_event(LL_WARN, LA_BACKEND, "read-only path=%s why=\"it cannot be opened for writing\"",
                   LOG_ESC(be_path(be)));
+    if (be->info.is_volatile)
+        atomic_store(&be->acknowledged, false); /* other contents than before */
     atomic_store_explicit(&be->state, BE_READY, memory_order_release);
     return 0;
 }
@@ -414,6 +418,38 @@ void
 be_set_write_cache(struct backend *be, bool on)
 {
     atomic_store(&be->write_cache, on);
+}
+
+void
+be_acknowledge(struct backend *be)
+{
+    atomic_store(&be->acknowledged, true);
+}
+
+bool
+be_acknowledged(const struct backend *be)
+{
+    return atomic_load_explicit(&be->acknowledged, memory_order_relaxed);
+}
+
+int
+be_tune(struct backend *be, const struct be_opts *opts)
+{
+    int err = be->below != NULL       ? be_tune(be->below, opts)
+              : be->ops->tune != NULL ? be->ops->tune(be, opts)
+                                      : -EOPNOTSUPP;
+    if (err == 0 && be->below != NULL)
+        atomic_store(&be->size, be_size(be->below));
+    return err;
+}
+
+void
+be_each_counter(const struct backend *be, be_counter_fn *fn, void *arg)
+{
+    while (be->below != NULL)
+        be = be->below;
+    if (be->ops->counters != NULL)
+        be->ops->counters(be, fn, arg);
 }
 
 bool

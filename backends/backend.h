@@ -127,9 +127,10 @@ struct be_info {
     uint32_t discard_gran; /* bytes; 0: no discard */
     uint64_t max_discard;  /* bytes; 0: no limit */
     bool rotational;
-    bool read_only; /* the store itself cannot be written */
-    unsigned caps;  /* enum be_cap */
-    char kind[16];  /* "file", "block", "null", ... */
+    bool read_only;   /* the store itself cannot be written */
+    bool is_volatile; /* its contents end with the daemon, or with be_put */
+    unsigned caps;    /* enum be_cap */
+    char kind[16];    /* "file", "block", "null", "zram" */
     struct be_ident device;
 };
 
@@ -149,17 +150,21 @@ enum be_event {
 };
 
 struct be_opts {
-    const char *type; /* "fileio" (also "rdwr"), "blockio", "null" (also "nullio") */
-    const char *path;
+    const char *type;    /* "fileio" (also "rdwr"), "blockio", "null" (also "nullio"), "zram" */
+    const char *path;    /* zram: the store's name */
     uint32_t block_size; /* logical block size of the LUN: 512 or 4096; 0: the store's own */
     bool read_only;
-    bool direct;        /* O_DIRECT on files (and on devices behind fileio; blockio: always) */
-    bool write_cache;   /* initial; see be_set_write_cache */
-    bool allow_in_use;  /* do not refuse mounted or otherwise used stores */
-    uint64_t null_size; /* bytes, null only */
-    const char *bsopts; /* "k=v;k=v" */
-    const char *layers; /* "delay:ms=10 error:op=read,write,errno=EIO": outermost first, at most
-                           BE_LAYERS_MAX; a word without '=' belongs to the value before it */
+    bool direct;           /* O_DIRECT on files (and on devices behind fileio; blockio: always) */
+    bool write_cache;      /* initial; see be_set_write_cache */
+    bool allow_in_use;     /* do not refuse mounted or otherwise used stores */
+    uint64_t null_size;    /* bytes, null and zram */
+    const char *algorithm; /* zram, likewise what follows; NULL: lz4 */
+    unsigned level;        /* 0: the algorithm's own */
+    uint32_t chunk_size;   /* bytes; 0: the store's own */
+    uint64_t mem_limit;    /* bytes; 0: none */
+    const char *bsopts;    /* "k=v;k=v" */
+    const char *layers;    /* "delay:ms=10 error:op=read,write,errno=EIO": outermost first, at most
+                              BE_LAYERS_MAX; a word without '=' belongs to the value before it */
 };
 
 /* Before opener_start: messages of be_open can name other users' processes then. */
@@ -217,6 +222,36 @@ void be_submit(struct backend *be, struct io *io);
  * io->w's thread, between be_submit and done. */
 void be_cancel(struct io *io);
 void io_release_ref(struct io *io); /* after IO_READ_REF, when the lent memory was used */
+/* Somebody has said to know that a volatile store began empty. Any thread. */
+void be_acknowledge(struct backend *be);
+bool be_acknowledged(const struct backend *be);
+/* What opts says of a store that can change it while it serves (zram: algorithm, level, mem_limit,
+ * a larger null_size) holds from now on; the rest of opts is of no account. 0, or -errno and
+ * be_error. Main; takes memory operations only. -EOPNOTSUPP: this type has nothing of the kind. */
+int be_tune(struct backend *be, const struct be_opts *opts);
+/* What all zram stores together may take of memory, bytes; 0: the default, three quarters of the
+ * machine's. Holds at once. Any thread. */
+void be_zram_limit(uint64_t bytes);
+
+/* A piece of background work. */
+struct be_zram_work {
+    /* in */
+    bool recompress;   /* else compaction */
+    const char *codec; /* recompress: "zstd:9" */
+    bool huge, idle;   /* recompress: chunks that are kept as they are, that were not used lately;
+                          neither:   all */
+    uint32_t idle_s;
+    uint32_t max_ms;
+    /* out */
+    bool again; /* there is more to do */
+    uint64_t seen, done, gained;
+};
+/* 0, or -errno and why: -EINVAL also for a backend that is no zram. Blocks for about max_ms: a
+ * helper thread. */
+int be_zram_work(struct backend *be, struct be_zram_work *work, char *err, size_t errsize);
+/* Calls fn with every counter of the store; nothing for types that have none. Any thread. */
+typedef void be_counter_fn(void *arg, const char *group, const char *name, uint64_t value);
+void be_each_counter(const struct backend *be, be_counter_fn *fn, void *arg);
 bool be_flush_failed(const struct backend *be);
 void be_clear_flush_error(struct backend *be);
 
@@ -266,6 +301,8 @@ struct be_ops {
     void (*destroy)(struct backend *be);
     /* The path open needs beside opts.path, or NULL; may be NULL itself. */
     const char *(*extra_path)(const struct backend *be);
+    int (*tune)(struct backend *be, const struct be_opts *opts);              /* or NULL */
+    void (*counters)(const struct backend *be, be_counter_fn *fn, void *arg); /* or NULL */
     size_t priv_size;
 };
 
@@ -279,9 +316,10 @@ struct backend {
     atomic_bool flush_failed;
     atomic_uint in_flight;
     atomic_uint_fast64_t size;
-    atomic_bool no_lend; /* BE_CAP_READ_REF, but not as things are: set by the store */
-    struct be_info info; /* but size: fixed once `known`, which be_publish sets */
-    char *identity;      /* likewise */
+    atomic_bool acknowledged; /* of the outermost; see be_acknowledge */
+    atomic_bool no_lend;      /* BE_CAP_READ_REF, but not as things are: set by the store */
+    struct be_info info;      /* but size: fixed once `known`, which be_publish sets */
+    char *identity;           /* likewise */
     atomic_bool known;
     atomic_int gone_err;     /* of a store that is GONE: -errno, the reason */
     bool want_open;          /* be_open was asked for; under op_lock */
@@ -299,7 +337,7 @@ be_lends(const struct backend *be)
            !atomic_load_explicit(&be->no_lend, memory_order_relaxed);
 }
 
-extern const struct be_ops file_ops, block_ops, null_ops;
+extern const struct be_ops file_ops, block_ops, null_ops, zram_ops;
 extern const struct be_ops layer_error_ops, layer_delay_ops, layer_trace_ops, layer_record_ops;
 
 /* For layers: hand io to the backend below, with own done pushed before. */

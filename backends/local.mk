@@ -9,3 +9,4 @@ backends_libbackends_a_SOURCES += backends/zram_codec.c backends/zram_codec.h ba
 	backends/zram_alloc.c backends/zram_alloc.h backends/zram_alloc_priv.h backends/zram_compact.c \
 	backends/zram_mem.c backends/zram_mem.h backends/zram_priv.h backends/zram_store.c backends/zram_table.c \
 	backends/zram_chunk.c backends/zram_io.c backends/zram_step.c
+backends_libbackends_a_SOURCES += backends/zram.c

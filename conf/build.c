@@ -182,7 +182,7 @@ build_lun(struct builder *b, struct conf_target *t, const struct conf_lun *defau
         }
     }
     if (b->r->nerrors == before && conf_lun_check(&l, err, sizeof err) < 0)
-        conf_report_add(b->r, true, l.path[0] == '/' || l.bs == CONF_BS_NULL ? &n->pos : &n->vpos,
+        conf_report_add(b->r, true, l.path[0] == '/' || conf_bs_made(l.bs) ? &n->pos : &n->vpos,
                         "%s", err);
     else if (b->r->nerrors == before && b->ck->lun &&
              b->ck->lun(&l, err, sizeof err, b->ck->arg) < 0)

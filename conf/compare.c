@@ -166,7 +166,9 @@ compare_luns(const struct conf *c, struct conf_report *r)
         for (unsigned m = 0; m < c->targets[i].nluns; m++, k++) {
             const struct conf_lun *l = &c->targets[i].luns[m];
             v[k] = (struct item){l, i, NULL};
-            if (l->bs != CONF_BS_NULL && l->path[0] && !(v[k].store = realpath(l->path, NULL)))
+            if (l->bs == CONF_BS_ZRAM) /* a name, wherever this process stands */
+                v[k].store = xstrdup(l->path);
+            else if (l->bs != CONF_BS_NULL && l->path[0] && !(v[k].store = realpath(l->path, NULL)))
                 v[k].store = xstrdup(l->path);
         }
     }

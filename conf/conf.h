@@ -30,7 +30,7 @@ struct conf_kv {
     struct conf_pos pos;      /* of the name */
 };
 
-enum conf_bs { CONF_BS_AUTO, CONF_BS_FILE, CONF_BS_BLOCK, CONF_BS_NULL };
+enum conf_bs { CONF_BS_AUTO, CONF_BS_FILE, CONF_BS_BLOCK, CONF_BS_NULL, CONF_BS_ZRAM };
 
 /* Where the values that must be unique came from. */
 enum conf_lun_at {
@@ -51,7 +51,9 @@ enum conf_ids { IDS_EVTGT, IDS_TGT, IDS_IET };
 /* A logical unit's settings; owns its strings (conf_lun_init, _copy, _fini). */
 struct conf_lun {
     struct conf_pos pos, at[LUN_AT_COUNT];
-    char *path;   /* absolute; "" only for null, and for a removable unit without a medium */
+    /* absolute; of zram the store's name; "" only for null, and for a removable unit without a
+     * medium */
+    char *path;
     char *bsopts; /* "k=v;k=v" or "" */
     char *layers; /* as be_opts.layers, or "" */
     /* mode_page, each once, blank-separated, or "". The bits that write_cache and descriptor_sense
@@ -72,7 +74,12 @@ struct conf_lun {
     unsigned opt_xfer_gran;                            /* blocks; 0: not reported */
     unsigned opt_xfer_len;                             /* blocks; 0: not reported */
     unsigned rotation_rate; /* 0, 1, 0x401..0xfffe; CONF_UNSET: ask the store */
-    uint64_t size;          /* bytes, null only */
+    uint64_t size;          /* bytes, null and zram only */
+    unsigned algorithm;     /* zram: of conf_zram_algorithms; CONF_UNSET: the first */
+    unsigned level;         /* zram: of the algorithm; 0: its own */
+    unsigned chunk_size;    /* zram: bytes */
+    uint64_t mem_limit;     /* zram: bytes; 0: none */
+    bool volatile_ack;      /* zram: not ready until somebody has said that it is empty */
     bool direct, sync;      /* bsoflags */
     bool direct_store;      /* vendor, product, revision and serial number are the device's */
     bool write_cache, removable, online, read_only, allow_in_use, thin, descriptor_sense;
@@ -182,6 +189,7 @@ struct conf {
      * after an error. */
     unsigned control_port;
     bool ignore_errors;
+    uint64_t zram_mem_limit; /* bytes of all zram stores together; 0: the daemon's default */
     struct conf_portal *portals;
     unsigned nportals;           /* 0: every address, port 3260 */
     bool no_portals;             /* 0, and not even these: "portal none" */
@@ -324,7 +332,8 @@ void conf_check_across(const struct conf *c, struct conf_report *r);
 void conf_lun_init(struct conf_lun *l);
 void conf_lun_fini(struct conf_lun *l);
 void conf_lun_copy(struct conf_lun *dst, const struct conf_lun *src); /* dst: uninitialised */
-/* After "unknown parameter: NAME": a near name, or why it is none here; "" when there is nothing. */
+/* After "unknown parameter: NAME": a near name, or why it is none here; "" when there is nothing.
+ */
 void conf_lun_hint(const char *name, bool live, char *out, size_t size);
 /* One LUN directive by name; live: only what `--op update --params` may change. 0; -ENOENT: no
  * such directive; -EINVAL and why. warn may come back non-empty with 0. */
@@ -342,13 +351,16 @@ int conf_lun_ids(struct conf_lun *l, enum conf_ids ids, unsigned tid, const char
 const char *conf_lun_twin(const struct conf_lun *a, const struct conf_lun *b);
 /* CONF_BS_AUTO decided by what is at the path; st NULL (nothing, or not known): by its place. */
 enum conf_bs conf_lun_kind(const struct conf_lun *l, const struct stat *st);
-const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null" */
+const char *conf_bs_name(enum conf_bs bs); /* "fileio", "blockio", "null", "zram" */
+/* Without a file or device of its own: null, zram. */
+bool conf_bs_made(enum conf_bs bs);
+extern const char *const conf_zram_algorithms[]; /* NULL after the last */
 
 /* The first line of a file that only its owner (root or this user) may read, as a new secret. 0, or
  * -EINVAL and why. Blocking. */
 int conf_secret_file(const char *path, struct secret **out, char *err, size_t errsize);
-/* The lines of an access file, added to a, whose path is set; checks may be NULL. False: some do not
- * hold, all told in r. */
+/* The lines of an access file, added to a, whose path is set; checks may be NULL. False: some do
+ * not hold, all told in r. */
 bool conf_access_text(struct conf_access *a, enum conf_access_file which, const char *text,
                       size_t len, const struct conf_checks *checks, struct conf_report *r);
 bool conf_access_same(const struct conf_access *a, const struct conf_access *b);

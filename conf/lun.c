@@ -14,6 +14,9 @@
 #include "base/pool.h"
 #include "conf/priv.h"
 
+#define ZRAM_NAME_MAX 64u
+#define ZRAM_CHUNK    4096u /* bytes; as the kernel's */
+
 void
 conf_lun_init(struct conf_lun *l)
 {
@@ -23,7 +26,8 @@ conf_lun_init(struct conf_lun *l)
     l->layers = xstrdup("");
     l->mode_pages = xstrdup("");
     l->number = -1;
-    l->lbppbe = l->rotation_rate = CONF_UNSET;
+    l->lbppbe = l->rotation_rate = l->algorithm = CONF_UNSET;
+    l->chunk_size = ZRAM_CHUNK;
     l->write_cache = l->online = true;
 }
 
@@ -79,7 +83,8 @@ void
 conf_lun_hint(const char *name, bool live, char *out, size_t size)
 {
     if (live && table_find(name, SC_LUN)) {
-        snprintf(out, size, "; it is set when the logical unit is made: remove it and add it again");
+        snprintf(out, size,
+                 "; it is set when the logical unit is made: remove it and add it again");
         return;
     }
     table_suggest(name, live ? SC_LIVE : SC_LUN, out, size);
@@ -110,18 +115,50 @@ conf_lun_set(struct conf_lun *l, bool live, const char *name, const char *value,
     return -ENOENT;
 }
 
+/* A name in place of a path: it stands in logs, in dumps, and names the unit to initiators. */
+static bool
+is_zram_name(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    return n > 0 && n <= ZRAM_NAME_MAX && s[n] == 0;
+}
+
+static const char *
+zram_fault(const struct conf_lun *l)
+{
+    if (l->bs != CONF_BS_ZRAM) {
+        if (l->algorithm != CONF_UNSET || l->level || l->chunk_size != ZRAM_CHUNK || l->mem_limit ||
+            l->volatile_ack)
+            return "algorithm, level, chunk-size, mem-limit and volatile-ack are for bs-type zram "
+                   "only";
+        return NULL;
+    }
+    if (!is_zram_name(l->path))
+        return "bs-type zram wants a name of letters, digits, dots, dashes and underscores in "
+               "place of a path, such as `<backing-store scratch>`";
+    if (!l->size)
+        return "bs-type zram wants a size, such as `size 8G`";
+    if (l->size % l->chunk_size)
+        return "size is not a whole number of chunks (chunk-size, 4K unless said)";
+    if (l->direct)
+        return "bsoflags direct is for files and devices; zram is memory";
+    return NULL;
+}
+
 int
 conf_lun_check(const struct conf_lun *l, char *err, size_t errsize)
 {
-    const char *why = NULL;
-    bool empty = l->bs != CONF_BS_NULL && !l->path[0];
-    if (empty && !l->removable)
+    const char *why = zram_fault(l);
+    bool made = conf_bs_made(l->bs), empty = !made && !l->path[0];
+    if (why)
+        ;
+    else if (empty && !l->removable)
         why =
             "only a removable unit can be without a medium; a backing store wants an absolute path";
-    else if (!empty && l->bs != CONF_BS_NULL && l->path[0] != '/')
+    else if (!empty && !made && l->path[0] != '/')
         why = "a backing store wants an absolute path";
-    else if (l->bs != CONF_BS_NULL && l->size)
-        why = "size is for bs-type null only; a file or device has its own";
+    else if (!made && l->size)
+        why = "size is for bs-type null and zram only; a file or device has its own";
     else if (l->bs == CONF_BS_NULL && !l->size)
         why = "bs-type null wants a size, such as `size 1G`";
     else if (l->bs == CONF_BS_NULL && l->size % (l->block_size ? l->block_size : 512))
@@ -150,6 +187,8 @@ conf_lun_same(const struct conf_lun *a, const struct conf_lun *b)
            a->rotation_rate == b->rotation_rate && a->size == b->size && a->direct == b->direct &&
            a->sync == b->sync && a->write_cache == b->write_cache && a->removable == b->removable &&
            a->online == b->online && a->read_only == b->read_only && a->thin == b->thin &&
+           a->algorithm == b->algorithm && a->level == b->level && a->chunk_size == b->chunk_size &&
+           a->mem_limit == b->mem_limit && a->volatile_ack == b->volatile_ack &&
            a->direct_store == b->direct_store && a->allow_in_use == b->allow_in_use &&
            a->descriptor_sense == b->descriptor_sense;
 }
@@ -186,5 +225,16 @@ conf_lun_kind(const struct conf_lun *l, const struct stat *st)
 const char *
 conf_bs_name(enum conf_bs bs)
 {
-    return bs == CONF_BS_BLOCK ? "blockio" : bs == CONF_BS_NULL ? "null" : "fileio";
+    static const char *const names[] = {[CONF_BS_AUTO] = "fileio",
+                                        [CONF_BS_FILE] = "fileio",
+                                        [CONF_BS_BLOCK] = "blockio",
+                                        [CONF_BS_NULL] = "null",
+                                        [CONF_BS_ZRAM] = "zram"};
+    return names[bs];
+}
+
+bool
+conf_bs_made(enum conf_bs bs)
+{
+    return bs == CONF_BS_NULL || bs == CONF_BS_ZRAM;
 }

@@ -110,11 +110,14 @@ extern const struct conf_type type_user, type_uint, type_bool, type_bool_alias, 
     type_state, type_chap_algs, type_flag, type_discoverable, type_driver, type_ignored, type_owned,
     type_ignore_errors, type_control_port, type_dscp, type_advertise, type_initiator_address,
     type_initiator_name, type_local_address, type_isns_server, type_access, type_redirect,
-    type_bind_portal, type_bind_group, type_incoming, type_outgoing;
+    type_bind_portal, type_bind_group, type_incoming, type_outgoing, type_bytes,
+    type_bytes_alias;
+/* Bytes with an optional K, M, G or T (binary); 0: not one, or above max. */
+uint64_t type_parse_bytes(const char *value, uint64_t max);
 /* types_lun.c */
 extern const struct conf_type type_device_type, type_bs_type, type_bsoflags, type_layer,
     type_block_size, type_rotation, type_size, type_naa, type_eui, type_designator,
-    type_sense_format, type_lun;
+    type_sense_format, type_lun, type_zram_algorithm, type_zram_algorithm_alias, type_chunk_size;
 
 extern const struct conf_type type_mode_page; /* lun_pages.c */
 

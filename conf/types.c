@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,56 @@ show_bool(const void *obj, const struct directive *d, unsigned i, struct text *o
 const struct conf_type type_bool = {set_bool, show_bool};
 /* Another name of a directive: it is read and never written. */
 const struct conf_type type_bool_alias = {set_bool, NULL};
+
+uint64_t
+type_parse_bytes(const char *value, uint64_t max)
+{
+    static const char units[] = "KMGT";
+    char num[32];
+    size_t n = strlen(value);
+    unsigned shift = 0;
+    uint64_t v;
+
+    if (n == 0 || n >= sizeof num)
+        return 0;
+    memcpy(num, value, n + 1);
+    const char *u = strchr(units, toupper((unsigned char)num[n - 1]));
+    if (u && *u) {
+        shift = 10 * (unsigned)(u - units + 1);
+        num[n - 1] = 0;
+    }
+    return conf_parse_uint(num, 1, max >> shift, &v) == 0 ? v << shift : 0;
+}
+
+/* A limit within [min, max] bytes; 0 is none. */
+static int
+set_bytes(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    uint64_t v = type_parse_bytes(value, d->max);
+
+    if (strcmp(value, "0") != 0 && v < d->min) {
+        snprintf(out->err, out->errsize,
+                 "%s wants bytes, or a number with K, M, G or T, from %lluM on, or 0 for its "
+                 "default, not "
+                 "\"%s\"",
+                 d->name, (unsigned long long)d->min >> 20, value);
+        return -EINVAL;
+    }
+    *(uint64_t *)(void *)((char *)obj + d->off) = v;
+    return 0;
+}
+
+static bool
+show_bytes(const void *obj, const struct directive *d, unsigned i, struct text *out)
+{
+    uint64_t v = *(const uint64_t *)(const void *)((const char *)obj + d->off);
+    (void)i;
+    text_add(out, "%llu", (unsigned long long)v);
+    return v != 0;
+}
+
+const struct conf_type type_bytes = {set_bytes, show_bytes};
+const struct conf_type type_bytes_alias = {set_bytes, NULL};
 
 /* Printable ASCII of at most max bytes. cut: longer values are cut with a warning (INQUIRY
  * fields, as tgt does). */
@@ -216,6 +267,10 @@ static const char *const placements[] = {"spread", "affine", NULL};
 static const char *const ids[] = {"evtgt", "tgt", "iet", NULL};
 static const char *const filters[] = {"name", "portal", "all", "authenticated", NULL};
 
+const char *const conf_zram_algorithms[] = {"lz4", "lz4hc", "zstd", "deflate", NULL};
+
+const struct conf_type type_zram_algorithm = {set_word, show_word, .words = conf_zram_algorithms};
+const struct conf_type type_zram_algorithm_alias = {set_word, NULL, .words = conf_zram_algorithms};
 const struct conf_type type_placement = {set_word, show_word, .words = placements};
 const struct conf_type type_ids = {set_word, show_word, .words = ids};
 const struct conf_type type_discovery_filter = {set_word, show_word, .words = filters};

@@ -37,6 +37,7 @@ set_bs_type(void *obj, const struct directive *d, const char *value, struct sett
     } names[] = {
         {"rdwr", CONF_BS_FILE},     {"fileio", CONF_BS_FILE}, {"aio", CONF_BS_FILE},
         {"blockio", CONF_BS_BLOCK}, {"null", CONF_BS_NULL},   {"nullio", CONF_BS_NULL},
+        {"zram", CONF_BS_ZRAM},
     };
     (void)d;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -46,7 +47,8 @@ set_bs_type(void *obj, const struct directive *d, const char *value, struct sett
         }
     }
     snprintf(out->err, out->errsize,
-             "bs-type \"%s\" is not known; there are rdwr, fileio, aio, blockio, null", value);
+             "bs-type \"%s\" is not known; there are rdwr, fileio, aio, blockio, null, zram",
+             value);
     return -EINVAL;
 }
 
@@ -182,31 +184,18 @@ show_rotation(const void *obj, const struct directive *d, unsigned i, struct tex
 
 const struct conf_type type_rotation = {set_rotation, show_rotation};
 
-/* Bytes with an optional K, M, G or T (binary). */
 static int
 set_size(void *obj, const struct directive *d, const char *value, struct setter_out *out)
 {
-    static const char units[] = "KMGT";
-    char num[32];
-    size_t n = strlen(value);
-    unsigned shift = 0;
-    uint64_t v;
+    uint64_t v = type_parse_bytes(value, d->max);
 
-    if (n && n < sizeof num) {
-        memcpy(num, value, n + 1);
-        const char *u = strchr(units, toupper((unsigned char)num[n - 1]));
-        if (u && *u) {
-            shift = 10 * (unsigned)(u - units + 1);
-            num[n - 1] = 0;
-        }
-        if (conf_parse_uint(num, 1, d->max >> shift, &v) == 0) {
-            ((struct conf_lun *)obj)->size = v << shift;
-            return 0;
-        }
+    if (v == 0) {
+        snprintf(out->err, out->errsize,
+                 "size wants bytes, or a number with K, M, G or T, not \"%s\"", value);
+        return -EINVAL;
     }
-    snprintf(out->err, out->errsize, "size wants bytes, or a number with K, M, G or T, not \"%s\"",
-             value);
-    return -EINVAL;
+    ((struct conf_lun *)obj)->size = v;
+    return 0;
 }
 
 static bool
@@ -220,6 +209,32 @@ show_size(const void *obj, const struct directive *d, unsigned i, struct text *o
 }
 
 const struct conf_type type_size = {set_size, show_size};
+
+static int
+set_chunk_size(void *obj, const struct directive *d, const char *value, struct setter_out *out)
+{
+    uint64_t v = type_parse_bytes(value, d->max);
+
+    if (v < d->min || (v & (v - 1)) != 0) {
+        snprintf(out->err, out->errsize, "%s wants 4K, 8K, 16K, 32K or 64K, not \"%s\"", d->name,
+                 value);
+        return -EINVAL;
+    }
+    ((struct conf_lun *)obj)->chunk_size = (unsigned)v;
+    return 0;
+}
+
+static bool
+show_chunk_size(const void *obj, const struct directive *d, unsigned i, struct text *out)
+{
+    const struct conf_lun *l = obj;
+    (void)d;
+    (void)i;
+    text_add(out, "%u", l->chunk_size);
+    return true;
+}
+
+const struct conf_type type_chunk_size = {set_chunk_size, show_chunk_size};
 
 static int
 hex_id(const char *value, uint8_t out[16], uint8_t *len, size_t d1, size_t d2, size_t d3)

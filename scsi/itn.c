@@ -25,7 +25,7 @@ nexus_new(struct itn *itn, const struct lun_map_entry *e, unsigned ua)
     nx->lun = lun_get(e->lun);
     list_init(&nx->tasks);
     list_init(&nx->ordered);
-    atomic_init(&nx->ua, ua);
+    atomic_init(&nx->ua, ua | lun_volatile_ua(e->lun, itn));
     pthread_mutex_lock(&nx->lun->lock);
     nx->gen = atomic_load(&nx->lun->generation) - 1; /* no verdict yet */
     list_add_tail(&nx->lun->nexuses, &nx->on_lun);

@@ -146,6 +146,7 @@ lun_new(const struct lun_conf *conf, struct backend *be, char *err, size_t errsi
     lun->block_shift = (uint8_t)__builtin_ctz(conf->block_size);
     atomic_init(&lun->generation, 1);
     atomic_init(&lun->online, conf->online);
+    atomic_init(&lun->must_ack, conf->volatile_ack);
     pthread_mutex_init(&lun->lock, NULL);
     list_init(&lun->nexuses);
     list_init(&lun->orphan_cmds);
@@ -276,6 +277,8 @@ lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t errsi
         ua_set_lun(lun, UA_CAPACITY_CHANGED, NULL);
     if (mode_changed)
         ua_set_lun(lun, UA_MODE_CHANGED, NULL);
+    if (c.volatile_ack != old.volatile_ack)
+        lun_volatile_set(lun, c.volatile_ack);
     if (c.online != atomic_load(&lun->online))
         lun_set_online(lun, c.online);
     return 0;
@@ -329,6 +332,8 @@ lun_probed(struct lun *lun, unsigned be_events)
     pthread_mutex_lock(&lun->lock);
     bool fit = is_fit(&lun->conf, lun->be);
     atomic_store(&lun->misfit, !fit);
+    if (be_events & BE_EV_CAME) /* of a volatile store: other contents than before */
+        memset(&lun->told, 0, sizeof lun->told);
     bump(lun);
     pthread_mutex_unlock(&lun->lock);
 
@@ -393,6 +398,8 @@ lun_not_ready(struct lun *lun)
     }
     if (atomic_load_explicit(&lun->ejected, memory_order_relaxed))
         return not_ready(0x3a00);
+    if (lun_awaits_ack(lun))
+        return not_ready(0x0403); /* manual intervention required */
     if (atomic_load_explicit(&lun->stopped, memory_order_relaxed))
         return not_ready(0x0402); /* initializing command required */
     return 0;
@@ -413,6 +420,8 @@ reason_of(struct lun *lun)
         return "block size and backing store do not fit";
     if (atomic_load(&lun->ejected))
         return "ejected by an initiator";
+    if (lun_awaits_ack(lun))
+        return "volatile: it is empty, and nobody has acknowledged that";
     if (atomic_load(&lun->stopped))
         return "stopped by an initiator";
     return "";
@@ -435,6 +444,8 @@ lun_state(struct lun *lun, struct lun_state *out)
     out->swp = lun->cur.swp;
     out->wce = lun->cur.wce;
     out->removable = lun->conf.removable;
+    out->is_volatile = info.is_volatile;
+    out->awaits_ack = lun_awaits_ack(lun);
     out->reserved = lun->reserved_by != NULL;
     out->prevent_removal = lun->prevent != 0;
     list_each(it, &lun->nexuses)

@@ -308,6 +308,12 @@ struct lun_shared {              /* lun_share.c; under lock */
     struct log_rate rate;
 };
 
+#define VOLATILE_TOLD 64
+struct lun_told { /* lun_volatile.c: nexuses that know of these contents, by hash; under lock */
+    uint64_t v[VOLATILE_TOLD];
+    unsigned next;
+};
+
 struct lun {
     struct ref ref;
     uint64_t id;       /* unique in the daemon's life */
@@ -321,6 +327,7 @@ struct lun {
     atomic_bool online, stopped, d_sense;
     atomic_bool misfit;  /* the backend's blocks do not fit block_size: stays not ready */
     atomic_bool ejected; /* removable only, START STOP UNIT with LOEJ: medium not present (3a/00) */
+    atomic_bool must_ack;   /* volatile contents: not ready until acknowledged (be_acknowledge) */
     atomic_uint background; /* flushes and pre-fetches that outlive their IMMED command */
     pthread_mutex_t lock;   /* memory operations only */
     struct list nexuses;
@@ -331,8 +338,9 @@ struct lun {
     struct cstore *cstore;         /* fixed; or NULL */
     char *mode_record;             /* name in the control store */
     struct lun_shared shared;
-    struct scsi_stat past;         /* of nexuses that ended; under lock */
-    unsigned prevent;              /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
+    struct lun_told told;
+    struct scsi_stat past; /* of nexuses that ended; under lock */
+    unsigned prevent;      /* nexuses with PREVENT ALLOW MEDIUM REMOVAL set */
     /* writes of dead sessions that the kernel still has (DESIGN 3.5): newer overlapping commands
      * wait; paid for only while orphans != 0 */
     atomic_uint orphans;
@@ -371,6 +379,11 @@ void mode_abandon(struct scsi_cmd *cmd); /* a MODE SELECT parked with PARK_PERSI
 void mode_publish(struct lun *lun, const struct mode_values *v); /* lock held */
 /* A nexus has come: told when it makes two initiators that may write without a reservation. */
 void lun_share_note(struct lun *lun, const struct nexus *nx);
+/* lun_volatile.c: the unit attention (a bit, or 0) that a new nexus is owed for contents it does
+ * not know of; it was told; another setting of volatile_ack. */
+unsigned lun_volatile_ua(struct lun *lun, const struct itn *itn);
+void lun_volatile_told(struct lun *lun, const struct itn *itn);
+void lun_volatile_set(struct lun *lun, bool ack);
 /* What LUN RESET does to shared state. True: the write cache was on and is off
  * now, and what it holds must go to the medium before the function is answered. */
 bool lun_reset_state(struct lun *lun);

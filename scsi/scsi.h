@@ -78,6 +78,7 @@ struct lun_conf {
     bool swp;              /* initial software write protect */
     bool descriptor_sense; /* initial D_SENSE ("sense_format") */
     bool online;
+    bool volatile_ack; /* of a volatile backend: not ready until lun_acknowledge */
     /* Settings of mode pages: blank-separated PAGE:SUBPAGE:LENGTH:BYTE:...; NULL: none. Read by
      * lun_new and lun_update, not kept. */
     const char *mode_pages;
@@ -102,6 +103,11 @@ int lun_update(struct lun *lun, const struct lun_conf *conf, char *err, size_t e
 /* Would it? */
 int lun_check(const struct lun *lun, const struct lun_conf *conf, char *err, size_t errsize);
 void lun_set_online(struct lun *lun, bool online);
+/* Volatile contents that nobody has said to know of: the unit is not ready (02/04/03). Any thread.
+ */
+bool lun_awaits_ack(struct lun *lun);
+/* Says so: the unit becomes ready, every nexus is told. False: it awaits nothing. Main. */
+bool lun_acknowledge(struct lun *lun);
 /* `lun`, which nobody has seen yet, takes the place of `old` in LUN maps (the medium was
  * exchanged): a nexus that had `old` gets the unit attentions of what differs instead of those of
  * another unit, and keeps its reservation and its PREVENT. Main, before `lun` is in any map. */
@@ -118,6 +124,7 @@ struct lun_state {
     uint32_t block_size;
     bool ready, online, read_only, swp, wce, removable, thin, reserved, prevent_removal;
     bool flush_failed;
+    bool is_volatile, awaits_ack;
     unsigned itns;    /* I_T nexuses that see it */
     char reason[160]; /* why not ready, in words; "" when ready */
 };

@@ -44,6 +44,8 @@ ua_take(struct nexus *nx, uint16_t *asc)
     unsigned ua = (unsigned)__builtin_ctz(bits);
     atomic_fetch_and_explicit(&nx->ua, ~(1u << ua), memory_order_relaxed);
     *asc = ua_asc[ua];
+    if (ua == UA_MEDIUM_CHANGED)
+        lun_volatile_told(nx->lun, nx->itn);
     if (ua == UA_LUNS_CHANGED) { /* told once a nexus, not once a unit (LUICLR, SPC-4 7.8.7) */
         struct itn *itn = nx->itn;
         for (unsigned i = 0; i < itn->nnx; i++)

@@ -335,6 +335,8 @@ admin_lun_json(const struct model_lun *l)
     json_object_set_new(o, "thin", json_boolean(st.thin));
     json_object_set_new(o, "write_cache", json_boolean(st.wce));
     json_object_set_new(o, "reserved", json_boolean(st.reserved));
+    json_object_set_new(o, "volatile", json_boolean(st.is_volatile));
+    json_object_set_new(o, "awaits_ack", json_boolean(st.awaits_ack));
     json_object_set_new(o, "flush_failed", json_boolean(st.flush_failed));
     json_object_set_new(o, "nexuses", json_integer(st.itns));
     json_object_set_new(o, "in_flight", json_integer(v.in_flight));

@@ -103,7 +103,8 @@ admin_system_show(struct admin_req *r)
     json_object_set_new(o, "engine",
                         json_string(worker_engine(worker_at(0)) == ENGINE_RING ? "ring" : "pool"));
     json_object_set_new(o, "placement", json_string(tgt_opts.affine ? "affine" : "spread"));
-    json_object_set_new(o, "backing_stores", json_pack("[sss]", "fileio", "blockio", "null"));
+    json_object_set_new(o, "backing_stores",
+                        json_pack("[ssss]", "fileio", "blockio", "null", "zram"));
     json_object_set_new(o, "device_types", json_pack("[ss]", "disk", "controller"));
     json_object_set_new(o, "discovery", admin_account_list(&model.discovery));
     json_object_set_new(o, "isns", isns_json());

@@ -107,7 +107,7 @@ is_live(const char *name)
     static const char *const live[] = {
         "discovery-filter",   "nop_interval", "nop_count",        "chap-algorithms",
         "chap-legacy-sha1-7", "autosave",     "initiators-allow", "initiators-deny",
-        "targets-allow",      "ids"};
+        "targets-allow",      "ids",          "zram-mem-limit"};
     for (unsigned i = 0; i < sizeof live / sizeof *live; i++) {
         if (strcmp(live[i], name) == 0)
             return true;

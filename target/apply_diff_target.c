@@ -338,11 +338,13 @@ static bool
 same_store(const struct conf_lun *a, const struct conf_lun *b)
 {
     return strcmp(a->path, b->path) == 0 && strcmp(a->bsopts, b->bsopts) == 0 &&
-           strcmp(a->layers, b->layers) == 0 && a->size == b->size && a->direct == b->direct &&
-           a->sync == b->sync && a->write_cache == b->write_cache &&
+           strcmp(a->layers, b->layers) == 0 &&
+           (a->size == b->size || (b->bs == CONF_BS_ZRAM && b->size > a->size)) &&
+           a->chunk_size == b->chunk_size && a->direct == b->direct &&
+           (b->bs == CONF_BS_ZRAM || (a->sync == b->sync && a->write_cache == b->write_cache)) &&
            a->block_size == b->block_size &&
            (a->bs == b->bs || a->bs == CONF_BS_AUTO || b->bs == CONF_BS_AUTO) &&
-           (a->bs == CONF_BS_NULL) == (b->bs == CONF_BS_NULL) &&
+           conf_bs_made(a->bs) == conf_bs_made(b->bs) &&
            !(a->read_only && !b->read_only); /* it was opened so */
 }
 

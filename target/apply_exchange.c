@@ -199,8 +199,9 @@ may_exchange(const struct store *s, const struct conf_lun *next, char *err, size
             "offline first (--params online=0)");
         return -EINVAL;
     }
-    if (s->conf->bs == CONF_BS_NULL) {
-        snprintf(err, errsize, "a unit of bs-type null has no path and no options");
+    if (conf_bs_made(s->conf->bs)) {
+        snprintf(err, errsize, "a unit of bs-type %s has no path and no options",
+                 conf_bs_name(s->conf->bs));
         return -EINVAL;
     }
     list_each(it, model_stores_at(next->path)) {

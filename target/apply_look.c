@@ -19,7 +19,7 @@ look(const struct conf_lun *l, struct conf_report *r)
 {
     struct stat st;
 
-    if (l->bs == CONF_BS_NULL)
+    if (conf_bs_made(l->bs))
         return;
     if (stat(l->path, &st) < 0)
         conf_report_add(r, false, &l->pos,

@@ -36,6 +36,19 @@ unknown_name(const char *name, bool live, char *err, size_t errsize)
     snprintf(err, errsize, "unknown parameter: %.100s%s", name, hint);
 }
 
+static int
+may_resize(const struct conf_lun *had, const struct conf_lun *next, char *err, size_t errsize)
+{
+    if (next->bs == CONF_BS_ZRAM && next->size > had->size)
+        return 0;
+    if (next->bs == CONF_BS_ZRAM)
+        snprintf(err, errsize, "a zram unit only grows; it has %llu bytes",
+                 (unsigned long long)had->size);
+    else
+        snprintf(err, errsize, "the size of a null device is set when the unit is made");
+    return -EINVAL;
+}
+
 int
 apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n, struct conf_lun *next,
                char *err, size_t errsize)
@@ -51,6 +64,10 @@ apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n, str
     }
     if (rc == 0)
         rc = conf_lun_check(next, err, errsize);
+    if (rc == 0 && next->size != s->conf->size)
+        rc = may_resize(s->conf, next, err, errsize);
+    if (rc == 0 && next->bs == CONF_BS_ZRAM)
+        rc = apply_store_check(next, err, errsize);
     if (rc == 0 && apply_lun_ident_taken(next, s, err, errsize))
         rc = -EINVAL;
     if (rc == 0)
@@ -91,7 +108,8 @@ apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *e
             return -EINVAL;
         }
     }
-    if (lun_update(s->lun, &c, err, errsize) < 0) {
+    if (lun_check(s->lun, &c, err, errsize) < 0 || apply_store_tune(s, &next, err, errsize) < 0 ||
+        lun_update(s->lun, &c, err, errsize) < 0) {
         conf_lun_fini(&next);
         return -EINVAL;
     }

@@ -36,6 +36,10 @@ fill_opts(struct be_opts *o, const struct conf_lun *l, const char *type)
         .null_size = l->size,
         .bsopts = l->bsopts,
         .layers = l->layers,
+        .algorithm = l->algorithm != CONF_UNSET ? conf_zram_algorithms[l->algorithm] : NULL,
+        .level = l->level,
+        .chunk_size = l->chunk_size,
+        .mem_limit = l->mem_limit,
     };
 }
 
@@ -191,7 +195,7 @@ on_kind_known(struct store *s)
         on_open_done(s);
         return;
     }
-    if (!*s->conf->path && strcmp(s->type, "null") != 0) { /* a unit without a medium */
+    if (!*s->conf->path && !conf_bs_made(s->conf->bs)) { /* a unit without a medium */
         s->result = 0;
         on_open_done(s);
         return;
@@ -366,7 +370,8 @@ apply_store_lun_conf(struct store *s, struct lun_conf *c)
     c->opt_xfer_gran = (uint16_t)l->opt_xfer_gran;
     c->opt_xfer_len = l->opt_xfer_len;
     c->rotation_rate = (uint16_t)(l->rotation_rate != CONF_UNSET ? l->rotation_rate : 0xffff);
-    c->thin = l->thin;
+    c->thin = l->thin || l->bs == CONF_BS_ZRAM;
+    c->volatile_ack = l->volatile_ack;
     c->read_only = l->read_only;
     c->removable = l->removable;
     c->write_cache = l->write_cache && !l->sync;
@@ -374,6 +379,30 @@ apply_store_lun_conf(struct store *s, struct lun_conf *c)
     c->online = l->online;
     c->mode_pages = l->mode_pages;
     c->cstore = model.cstore;
+}
+
+static bool
+is_tuned(const struct conf_lun *a, const struct conf_lun *b)
+{
+    return a->size != b->size || a->algorithm != b->algorithm || a->level != b->level ||
+           a->mem_limit != b->mem_limit;
+}
+
+int
+apply_store_tune(struct store *s, const struct conf_lun *next, char *err, size_t errsize)
+{
+    struct be_opts o;
+
+    if (next->bs != CONF_BS_ZRAM || !s->be || !is_tuned(s->conf, next))
+        return 0;
+    fill_opts(&o, next, s->type);
+    if (be_tune(s->be, &o) < 0) {
+        snprintf(err, errsize, "%s", be_error(s->be));
+        return -EINVAL;
+    }
+    if (next->size > s->conf->size && s->lun)
+        lun_probed(s->lun, BE_EV_GREW);
+    return 0;
 }
 
 int
@@ -550,6 +579,8 @@ revoke_path(const char *path, bool made, void *arg)
 {
     const struct store *s = arg;
     (void)made;
+    if (path[0] != '/')
+        return;
     list_each(it, model_stores_at(path)) {
         const struct store *o = container_of(it, struct store, path_link);
         if (o != s && strcmp(o->conf->path, path) == 0)

@@ -32,6 +32,9 @@ bool apply_lun_ident_taken(const struct conf_lun *l, const struct store *s, char
                            size_t errsize);
 /* After an attempt to open: makes the LUN when there is none yet, else tells it. */
 void apply_store_settle(struct store *s, int result);
+/* What next says of a zram store and it can change while it serves holds from now on; s->conf is
+ * what it was. 0, or -EINVAL and why. */
+int apply_store_tune(struct store *s, const struct conf_lun *next, char *err, size_t errsize);
 /* The LUN object for a store in whatever state; 0 or -EINVAL (logged, or in err when given). */
 int apply_store_make_lun(struct store *s);
 /* The settings with what the store itself says filled in. */

@@ -184,6 +184,7 @@ apply_globals_set(const struct conf *c)
     static const enum discovery_filter filters[] = {DF_NAME, DF_PORTAL, DF_ALL, DF_AUTHENTICATED};
 
     apply_options(c);
+    be_zram_limit(c->zram_mem_limit);
     if (model.nop_interval_s != c->nop_interval_s || model.nop_count != c->nop_count) {
         model.nop_interval_s = c->nop_interval_s; /* CONF_UNSET is MODEL_UNSET */
         model.nop_count = c->nop_count;
@@ -234,6 +235,9 @@ apply_lun_set(struct store *s, const struct conf_lun *l, bool check, char *err, 
         rc = lun_check(s->lun, &c, err, errsize);
     else if (rc == 0 && s->lun)
         rc = lun_update(s->lun, &c, err, errsize);
+    /* judged already; what can still fail is memory for a larger store, and that stays as it was */
+    if (rc == 0 && !check && apply_store_tune(s, &next, err, errsize) < 0)
+        log_event(LL_ERROR, LA_BACKEND, "not-tuned path=%s why=\"%s\"", LOG_ESC(next.path), err);
     if (rc < 0 || check) {
         conf_lun_fini(&next);
         return rc < 0 ? -EINVAL : 0;

@@ -17,7 +17,7 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/isns_proto.h target/isns_reg.c target/isns_reg.h \
 	target/accept.c target/announce.c target/half.c target/portal.c target/portal_owner.c \
 	target/admin.c target/admin.h target/admin_lun.c target/admin_portal.c target/admin_priv.h target/admin_req.c \
-	target/admin_config.c target/admin_drain.c target/admin_export.c target/apply_ask.h target/admin_sess.c target/admin_sys.c target/admin_target.c \
+	target/admin_config.c target/admin_drain.c target/admin_export.c target/apply_ask.h target/admin_sess.c target/admin_sys.c target/admin_zram.c target/apply_zram.c target/apply_zram.h target/admin_target.c \
 	target/apply.c target/apply.h target/apply_access.c target/apply_access.h target/apply_commit.c target/apply_diff.c target/apply_diff_target.c \
 	target/apply_saved.c target/apply_saved.h target/apply_saved_lay.c \
 	target/apply_opts.c target/apply_prepare.c target/apply_run.c target/apply_source.c \

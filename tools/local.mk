@@ -7,7 +7,7 @@ evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/convert.c too
 evtgtadm_SOURCES += tools/verb.c tools/verb.h tools/verbs.c tools/verb_access.c tools/verb_complete.c \
 	tools/verb_conf.c tools/verb_create.c tools/verb_file.c tools/verb_find.c tools/verb_help.c \
 	tools/verb_lun.c tools/verb_out.c tools/verb_parts.h tools/verb_saveall.c \
-	tools/verb_secret.c tools/verb_sess.c tools/verb_target.c
+	tools/verb_secret.c tools/verb_sess.c tools/verb_target.c tools/verb_zram.c tools/zram_kernel.c tools/zram_kernel.h
 evtgtadm_LDADD = conf/libconf.a base/libbase.a $(BASE_LIBS)
 
 # Completion of the shells, from the table of verbs.

@@ -341,6 +341,7 @@ print_system(const json_t *d)
            "    aio\n"
            "    fileio (bsoflags sync:direct)\n"
            "    blockio (bsoflags sync)\n"
+           "    zram\n"
            "Device types:\n    disk\n    controller\n");
     if (json_array_size(json_object_get(d, "discovery")))
         printf("    Account information:\n\n"); /* of discovery; as tgtadm prints it */

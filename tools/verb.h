@@ -188,7 +188,7 @@ char *help_usage(const struct verb *v); /* "target delete TARGET [--force]"; hea
 bool help_is_group(const char *word);
 
 /* The verbs: verb_target.c, verb_lun.c, verb_access.c, verb_sess.c, verb_conf.c, verb_saveall.c,
- * verb_help.c, verb_complete.c */
+ * verb_zram.c, verb_help.c, verb_complete.c */
 int verb_target_create(struct call *c);
 int verb_target_delete(struct call *c);
 int verb_target_list(struct call *c);
@@ -199,6 +199,7 @@ int verb_lun_remove(struct call *c);
 int verb_lun_resize(struct call *c);
 int verb_lun_list(struct call *c);
 int verb_lun_set(struct call *c);
+int verb_lun_acknowledge(struct call *c);
 int verb_acl_allow(struct call *c);
 int verb_acl_deny(struct call *c);
 int verb_acl_list(struct call *c);
@@ -224,6 +225,12 @@ int verb_forget(struct call *c);
 int verb_saved(struct call *c);
 int verb_save_all(struct call *c);
 int verb_restore_all(struct call *c);
+int verb_zram_show(struct call *c);
+int verb_zram_compact(struct call *c);
+int verb_zram_recompress(struct call *c);
+int verb_zram_list(struct call *c);
+int verb_zram_create(struct call *c);
+int verb_zram_remove(struct call *c);
 int verb_help(struct call *c);
 int verb_completion(struct call *c);
 int verb_complete(struct call *c);

@@ -39,7 +39,24 @@ put_param(struct call *c, json_t *params, const char *name, const char *value)
         verb_usage(c, "the value of %s is no UTF-8", name);
 }
 
-/* A file or device, or null:SIZE. */
+/* zram:NAME:SIZE */
+static void
+put_zram(struct call *c, json_t *params, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+
+    if (!colon || colon == text)
+        verb_usage(c, "compressed memory is zram:NAME:SIZE, such as zram:fast:8G");
+    char *name = xasprintf("%.*s", (int)(colon - text), text);
+    char *bytes = xasprintf("%llu", (unsigned long long)verb_size(c, colon + 1));
+    put_param(c, params, "bs-type", "zram");
+    put_param(c, params, "backing-store", name);
+    put_param(c, params, "size", bytes);
+    free(bytes);
+    free(name);
+}
+
+/* A file or device, null:SIZE, or zram:NAME:SIZE. */
 static void
 put_store(struct call *c, json_t *params, const char *path)
 {
@@ -50,8 +67,12 @@ put_store(struct call *c, json_t *params, const char *path)
         free(bytes);
         return;
     }
+    if (strncmp(path, "zram:", 5) == 0) {
+        put_zram(c, params, path + 5);
+        return;
+    }
     if (!*path)
-        verb_usage(c, "a file or a device is wanted, or null:SIZE");
+        verb_usage(c, "a file or a device is wanted, null:SIZE or zram:NAME:SIZE");
     char *abs = file_absolute(c, path);
     put_param(c, params, "backing-store", abs);
     free(abs);
@@ -61,8 +82,8 @@ static void
 create_store(struct call *c, json_t *params, const char *size, bool full)
 {
     const char *path = j_str(params, "backing-store");
-    if (!*path)
-        verb_usage(c, "null:SIZE is not made");
+    if (json_object_get(params, "bs-type") && path[0] != '/')
+        verb_usage(c, "null:SIZE and zram:NAME:SIZE have their size; only files are created");
     file_create(c, path, verb_size(c, size), full);
     if (!full && !json_object_get(params, "thin-provisioning"))
         put_param(c, params, "thin-provisioning", "on");
@@ -192,6 +213,8 @@ verb_lun_add(struct call *c)
     char *size = verb_size_text((uint64_t)j_num(l, "blocks") * (uint64_t)j_num(l, "block_size"));
     verb_say(c, "%s is LUN %ld of %s, %s%s.", *path ? path : "The null device", n, id.name, size,
              j_is(l, "readonly") ? ", read-only" : "");
+    if (j_is(l, "volatile"))
+        verb_say(c, "It is memory: what is written is lost when the daemon ends.");
     if (!j_is(l, "readonly") && !call_opt(c, "readonly"))
         verb_say(c, "Initiators that are logged in see it by themselves or after a rescan.");
     return 0;
@@ -223,6 +246,9 @@ verb_lun_remove(struct call *c)
     const char *path = j_str(l, "path");
     struct stat which;
 
+    bool memory = strcmp(j_str(l, "bs_type"), "zram") == 0;
+    if (erase && memory)
+        verb_usage(c, "what is in memory is gone with the LUN: leave --erase out");
     if (erase) {
         file_erase_check(c, path, all, id.tid, j_num(l, "lun"), &which);
         same_still(c, &id, path);
@@ -237,9 +263,10 @@ verb_lun_remove(struct call *c)
                                (json_int_t)j_num(l, "lun"), "path", path, "erased", erase)))
         return 0;
     verb_say(c, "LUN %lld of %s is gone%s%s%s.", j_num(l, "lun"), id.name, *path ? "; " : "", path,
-             !*path  ? ""
-             : erase ? " is erased"
-                     : " stays as it is");
+             !*path   ? ""
+             : memory ? " and what was in it, too, unless another target has it"
+             : erase  ? " is erased"
+                      : " stays as it is");
     return 0;
 }
 
@@ -286,6 +313,22 @@ wanted_size(struct call *c, const char *text, uint64_t had)
     return text[0] == '+' ? had + verb_size(c, text + 1) : verb_size(c, text);
 }
 
+/* Nothing but the daemon knows of it. */
+static int
+resize_memory(struct call *c, const struct target_id *id, const char *lun, uint64_t had)
+{
+    const char *text = call_arg(c, 2);
+
+    if (!text)
+        return resized(c, id, lun, had, had);
+    char *size = xasprintf("%llu", (unsigned long long)wanted_size(c, text, had));
+    verb_ask(c, "logicalunit", "update",
+             json_pack("{sI sI s{ss}}", "tid", (json_int_t)id->tid, "lun",
+                       (json_int_t)strtol(lun, NULL, 10), "params", "size", size));
+    free(size);
+    return resized(c, id, lun, had, wait_size(c, id, lun, had, 0));
+}
+
 int
 verb_lun_resize(struct call *c)
 {
@@ -300,6 +343,8 @@ verb_lun_resize(struct call *c)
 
     if (!*path)
         verb_fail(c, VERB_NOT_DONE, "invalid", NULL, "the null device cannot be resized");
+    if (strcmp(j_str(l, "bs_type"), "zram") == 0)
+        return resize_memory(c, &id, lun, had);
     if (!text) /* a device, or a file that somebody else made larger */
         return resized(c, &id, lun, had, wait_size(c, &id, lun, had, 0));
     uint64_t block = (uint64_t)j_num(l, "block_size");

@@ -117,9 +117,14 @@ lun_table(const json_t *luns)
         table_cell(&tab, PLAIN, "%s", size);
         table_cell(&tab, PLAIN, "%lld", j_num(l, "block_size"));
         table_cell(&tab, colour, "%s", state);
-        table_cell(&tab, PLAIN, "%s%s%s", j_is(l, "readonly") ? "read-only" : "read-write",
-                   j_is(l, "thin") ? ",thin" : "", j_is(l, "reserved") ? ",reserved" : "");
-        table_cell(&tab, PLAIN, "%s", *j_str(l, "path") ? j_str(l, "path") : j_str(l, "bs_type"));
+        table_cell(&tab, PLAIN, "%s%s%s%s", j_is(l, "readonly") ? "read-only" : "read-write",
+                   j_is(l, "thin") ? ",thin" : "", j_is(l, "volatile") ? ",volatile" : "",
+                   j_is(l, "reserved") ? ",reserved" : "");
+        if (j_str(l, "path")[0] == '/')
+            table_cell(&tab, PLAIN, "%s", j_str(l, "path"));
+        else /* no path: a name, or nothing */
+            table_cell(&tab, PLAIN, "%s%s%s", j_str(l, "bs_type"), *j_str(l, "path") ? ":" : "",
+                       j_str(l, "path"));
         free(size);
     }
     table_print(&tab);

@@ -16,8 +16,8 @@
 #define O_FORCE(help) {"force", NULL, help, false}
 
 static const struct verb_opt o_target_create[] = {
-    {"lun", "PATH[,NAME=VALUE...]", "a file or device, or null:SIZE, as a LUN; after commas lun=N, "
-     "readonly, create=SIZE (then also full), and any other directive of a LUN", true},
+    {"lun", "PATH[,NAME=VALUE...]", "a file or device, null:SIZE or zram:NAME:SIZE, as a LUN; after "
+     "commas lun=N, readonly, create=SIZE (then also full), and any other directive of a LUN", true},
     {"allow", "ADDRESS", "admits this address, net (10.0.0.0/24), iface:NAME or ALL", true},
     {"allow-initiator", "IQN", "admits this initiator name or pattern", true},
     {"account", "USER", "demands CHAP: initiators prove themselves as USER", false},
@@ -88,6 +88,20 @@ static const struct verb_opt o_drain[] = {
     {"to", "ADDRESS[:PORT]", "sends new logins there", false},
     {"deadline", "SECONDS", "then sessions are dropped; 30 unless said", false}, END,
 };
+static const struct verb_opt o_zram_create[] = {
+    {"size", "SIZE", "of the device", false},
+    {"algorithm", "NAME", "what it compresses with; without it the kernel's default", false},
+    {"level", "N", "of the algorithm", false},
+    {"mem-limit", "SIZE", "memory it may take", false},
+    {"backing", "DEVICE", "a block device for write-back", false},
+    {"compressed-writeback", NULL, "writes back compressed", false},
+    {"target", "TARGET", "serves it there at once, by blockio", false}, END,
+};
+static const struct verb_opt o_zram_recompress[] = {
+    {"algorithm", "NAME[:LEVEL]", "with what: zstd:9", false},
+    {"huge", NULL, "what is kept as it is because it did not compress", false},
+    {"idle", "SECONDS", "what was neither read nor written for so long", false}, END,
+};
 static const struct verb_opt o_convert[] = {
     {"from", "auto|tgt|iet|iet-0.4|iet-rules|lio|evtgt", "what FILE is; without it that is found out", false},
     {"to", "FILE", "writes there (mode 0600); a file that exists is not replaced", false},
@@ -138,9 +152,11 @@ static const struct verb table[] = {
      VF_CHANGES, NULL, verb_target_set},
 
     {"lun add", "TARGET PATH", "adds a file or device to a target as a LUN",
-     "PATH null:SIZE is a disk that keeps nothing. A store that is mounted or otherwise in use is\n"
+     "PATH null:SIZE is a disk that keeps nothing, zram:NAME:SIZE one in compressed memory, whose contents\n"
+     "end with the daemon. A store that is mounted or otherwise in use is\n"
      "refused, with who uses it. A file that --create made is removed again when the daemon refuses.",
-     "lun add backup /srv/more.img --create 500G\nlun add backup /dev/vg0/disk --lun 5 --readonly",
+     "lun add backup /srv/more.img --create 500G\nlun add scratch zram:fast:8G --set algorithm=zstd\n"
+     "lun add backup /dev/vg0/disk --lun 5 --readonly",
      VF_CHANGES, o_lun_add, verb_lun_add},
     {"lun remove", "TARGET LUN", "takes a LUN away",
      "The file or device stays as it is, unless there is --erase. With initiators logged in to the target\n"
@@ -160,6 +176,10 @@ static const struct verb table[] = {
      "readonly, thin_provisioning, rotation_rate and others; see evtgt.conf(5).",
      "lun set backup 1 readonly=on\nlun set backup 1 vendor_id=ACME product_id=Disk",
      VF_CHANGES, NULL, verb_lun_set},
+    {"lun acknowledge", "TARGET LUN", "has a LUN with volatile-ack be ready though it is empty",
+     "A LUN in memory (bs-type zram) with volatile-ack is not ready after a start until somebody has\n"
+     "said that way to know that what was in it is lost.",
+     "lun acknowledge backup 1", 0, NULL, verb_lun_acknowledge},
 
     {"acl allow", "TARGET [RULE...]", "admits initiators: an address, a net, ALL, or a name",
      "A RULE that starts with iqn., eui. or naa., or has * or ?, is a name; else it is an address.\n"
@@ -199,6 +219,27 @@ static const struct verb table[] = {
      "It may log in again as long as a rule admits it; what is printed says how to change that.",
      "session kill iqn.1998-01.com.example:laptop\nsession kill 17 --target backup",
      0, o_session_kill, verb_session_kill},
+
+    {"zram show", "", "LUNs in compressed memory: what is in them and what it takes",
+     "With --json all counters, under the names of the kernel's zram: mm_stat, io_stat.",
+     "zram show\nzram show --json", 0, NULL, verb_zram_show},
+    {"zram compact", "TARGET LUN", "gives back memory that overwriting and discards left unused",
+     "The daemon does so by itself every few seconds, when it is worth it.", "zram compact backup 1",
+     0, NULL, verb_zram_compact},
+    {"zram recompress", "TARGET LUN", "compresses what is there with another algorithm",
+     "--algorithm is wanted. With --huge or --idle only such chunks, else all; the data path goes on.",
+     "zram recompress backup 1 --algorithm zstd:9 --idle 3600", 0, o_zram_recompress,
+     verb_zram_recompress},
+    {"zram list", "", "zram devices of the kernel", NULL, "zram list\nzram list --json", VF_LOCAL,
+     NULL, verb_zram_list},
+    {"zram create", "", "makes a zram device of the kernel, and serves it",
+     "--size is wanted. What this kernel's zram lacks (an algorithm, write-back) is named, and nothing\n"
+     "is made. Only root can. Use bs-type zram for compressed memory of the daemon instead.",
+     "zram create --size 8G --algorithm zstd\n"
+     "zram create --size 8G --backing /dev/vg0/wb --compressed-writeback --target scratch",
+     VF_CHANGES, o_zram_create, verb_zram_create},
+    {"zram remove", "DEVICE", "takes a zram device of the kernel away, with what is in it", NULL,
+     "zram remove /dev/zram1", VF_LOCAL, NULL, verb_zram_remove},
 
     {"drain", "[TARGET]", "empties a target, or the daemon, of sessions", NULL,
      "drain backup --to 192.168.1.11 --deadline 60\ndrain", 0, o_drain, verb_drain},

@@ -267,7 +267,7 @@ SESSION = [
 
 # Drivers, backing stores and device types that only one of the two has.
 ONLY_ONE = re.compile(r"^    (iser: .*|sheepdog|bsg|sg|ssc|smc .*|mmc .*|cd/dvd|osd|changer|tape|"
-                      r"passthrough|rbd.*|glfs.*|fileio .*|blockio .*)\n", re.M)
+                      r"passthrough|rbd.*|glfs.*|fileio .*|blockio .*|zram)\n", re.M)
 
 
 def judge(text, why, us, them):

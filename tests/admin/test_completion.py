@@ -25,7 +25,7 @@ def verbs(d):
     """{verb: (arguments, options)} from the help."""
     found = {}
     for line in verb(d, "help").splitlines():
-        m = re.match(r"  ((?:target|lun|acl|account|portal|session) [\w-]+|[\w-]+) ?(.*?)  +\S", line + "  .")
+        m = re.match(r"  ((?:target|lun|acl|account|portal|session|zram) [\w-]+|[\w-]+) ?(.*?)  +\S", line + "  .")
         if not m:
             continue
         text = verb(d, "help " + m.group(1))

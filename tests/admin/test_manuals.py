@@ -91,7 +91,8 @@ OWN = set("""ids syntax portal portal-group group advertise target workers busy-
     nop_interval nop_count dscp max-sessions shutdown-timeout redirect-timeout iSNSServer login-failure-delay
     chap-algorithms chap-legacy-sha1-7 local-address discoverable alias state MaxQueueCmd RedirectAddress
     RedirectPort RedirectReason RedirectCallback redirect-initiator naa eui designator scsi_sn_width
-    thin-provisioning thin_provisioning rotation_rate size layer""".split())
+    thin-provisioning thin_provisioning rotation_rate size layer algorithm comp_algorithm level chunk-size
+    mem-limit mem_limit volatile-ack zram-mem-limit""".split())
 
 
 def items(name):

@@ -45,11 +45,12 @@ def free_port(host="127.0.0.1"):
 
 
 class Lun:
-    """kind: None (the run's backend), "file", "null"; size in bytes; opts: `option value` lines.
-    path: relative to the daemon's directory; create=False leaves it missing."""
+    """kind: None (the run's backend), "file", "null", "zram" (path is its name); size in bytes; opts: `option value` lines.
+    path: relative to the daemon's directory; create=False leaves it missing. thick: not on a
+    backend that is always thin (then a file)."""
 
-    def __init__(self, path, size=16 << 20, lun=0, kind=None, create=True, opts=()):
-        self.path, self.size, self.lun, self.kind = path, size, lun, kind
+    def __init__(self, path, size=16 << 20, lun=0, kind=None, create=True, opts=(), thick=False):
+        self.path, self.size, self.lun, self.kind, self.thick = path, size, lun, kind, thick
         self.create, self.opts = create, list(opts)
 
 
@@ -103,11 +104,18 @@ class Daemon:
     def addr(self):
         return (self.host, self.port)
 
+    def kind(self, lun):
+        kind = lun.kind or self.set.backend
+        return "file" if kind == "zram" and lun.thick else kind
+
     def path(self, name):
         return os.path.join(self.dir, name)
 
     def make(self, lun):
-        kind = lun.kind or self.set.backend
+        kind = self.kind(lun)
+        if kind == "zram":
+            lun.where = lun.path  # its name
+            return
         lun.where = self.path(lun.path)
         if not lun.create or kind == "null":
             return
@@ -130,11 +138,13 @@ class Daemon:
             out.append("<target %s>" % t.name)
             out += ["    " + o for o in t.opts]
             for lun in t.luns:
-                kind = lun.kind or self.set.backend
+                kind = self.kind(lun)
                 out.append("    <backing-store %s>" % lun.where)
                 out.append("        lun %d" % lun.lun)
                 if kind == "null":
                     out += ["        bs-type null", "        size %d" % lun.size]
+                elif kind == "zram":
+                    out += ["        bs-type zram", "        size %d" % lun.size]
                 elif kind == "block":
                     out.append("        bs-type blockio")
                 out += ["        " + o for o in lun.opts]

@@ -53,3 +53,7 @@ tests_unit_test_zram_store_LDADD = $(BE_UNIT_LIBS)
 # For ThreadSanitizer.
 UNIT_TESTS += tests/unit/test-zram-threads
 tests_unit_test_zram_threads_LDADD = $(BE_UNIT_LIBS)
+
+UNIT_TESTS += tests/unit/test-zram
+tests_unit_test_zram_SOURCES = tests/unit/test-zram.c $(BE_UNIT_FIXTURE)
+tests_unit_test_zram_LDADD = $(BE_UNIT_LIBS)

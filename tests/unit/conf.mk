@@ -10,3 +10,6 @@ tests_unit_test_model_LDADD = $(UNIT_LIBS)
 tests_unit_test_apply_diff_LDADD = $(UNIT_LIBS)
 tests_unit_test_apply_view_LDADD = $(UNIT_LIBS)
 EXTRA_DIST += tests/unit/conf_given.h
+UNIT_TESTS += tests/unit/test-zram-kernel
+tests_unit_test_zram_kernel_SOURCES = tests/unit/test-zram-kernel.c tools/zram_kernel.c tools/zram_kernel.h
+tests_unit_test_zram_kernel_LDADD = $(UNIT_LIBS)

@@ -12,6 +12,7 @@
 #define E "</target>\n"
 #define B "<backing-store /x>\n"
 #define F "</backing-store>\n"
+#define Z "<backing-store z>\nbs-type zram\n"
 
 /* Each directive with a value that is not the default, so that one that is not shown fails. */
 static const struct {
@@ -109,10 +110,20 @@ static const struct {
     {"thin_provisioning", T B, "thin_provisioning 1", F E},
     {"rotation_rate", T B, "rotation_rate 0", F E},
     {"bs-type", T B, "bs-type aio", F E},
+    {"bs-type", T "<backing-store z>\nsize 8M\n", "bs-type zram", F E, .instead = "bs-type null"},
     {"bsoflags", T B, "bsoflags direct:sync", F E},
     {"allow-in-use", T B, "allow-in-use yes", F E},
     {"block-size", T B, "block-size 4096", F E},
     {"size", T "<backing-store \"\">\nbs-type null\n", "size 10G", F E, .instead = "size 1G"},
+    {"zram-mem-limit", "", "zram-mem-limit 512M", ""},
+    {"size", T Z, "size 16M", F E, .instead = "size 8M"},
+    {"algorithm", T Z "size 8M\n", "algorithm zstd", F E},
+    {"comp_algorithm", T Z "size 8M\n", "comp_algorithm deflate", F E},
+    {"level", T Z "size 8M\nalgorithm zstd\n", "level 9", F E},
+    {"chunk-size", T Z "size 8M\n", "chunk-size 64K", F E},
+    {"mem-limit", T Z "size 8M\n", "mem-limit 4M", F E},
+    {"mem_limit", T Z "size 8M\n", "mem_limit 2097152", F E},
+    {"volatile-ack", T Z "size 8M\n", "volatile-ack on", F E},
     {"bsopts", T B, "bsopts \"a=b;c=d # e\"", F E, .unjudged = true},
     {"layer", T B, "layer delay:ms=20,op=read\nlayer error:op=write", F E},
     {"lun", T B, "lun 0", F E},

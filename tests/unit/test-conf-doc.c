@@ -177,13 +177,18 @@ test_examples(void)
         char *in_null = xasprintf("<target iqn.2001-04.a:b>\n<backing-store x>\nbs-type null\n%s\n"
                                   "</backing-store>\n</target>\n",
                                   e);
+        char *in_zram = xasprintf("<target iqn.2001-04.a:b>\n<backing-store x>\nbs-type zram\n"
+                                  "size 1G\n%s%s\n</backing-store>\n</target>\n",
+                                  strncmp(e, "level", 5) == 0 ? "algorithm zstd\n" : "", e);
         char *in_portal = xasprintf("<portal 192.0.2.1>\n%s\n</portal>\n", e);
-        if (!parses(e) && !parses(in_target) && !parses(in_null) && !parses(in_portal)) {
+        if (!parses(e) && !parses(in_target) && !parses(in_null) && !parses(in_zram) &&
+            !parses(in_portal)) {
             printf("wrong example: %s\n", e);
             CU_FAIL("an example of the manual is refused");
         }
         free(in_target);
         free(in_null);
+        free(in_zram);
         free(in_portal);
     }
     for (unsigned i = 0; i < doc.n; i++) {

@@ -25,6 +25,7 @@
 #define E "</target>\n"
 #define B "<backing-store /x>\n"
 #define F "</backing-store>\n"
+#define Z "<backing-store z>\nbs-type zram\n"
 #define P "<portal 1.2.3.4>\n"
 #define Q "</portal>\n"
 
@@ -222,17 +223,49 @@ static const struct {
     {T B "bsopts a=b\n" F E, "3:1: fileio: there is no bsopts 'a'\n"},
     {T B "device-type tape\n" F E, "4:13: device-type: only disk is served, not \"tape\"\n"},
     {T B "bs-type sg\n" F E,
-     "4:9: bs-type \"sg\" is not known; there are rdwr, fileio, aio, blockio, null\n"},
+     "4:9: bs-type \"sg\" is not known; there are rdwr, fileio, aio, blockio, null, zram\n"},
     {T B "bsoflags x\n" F E, "4:10: bsoflags wants direct, sync or sync:direct, not \"x\"\n"},
     {T B "layer a b\n" F E, "4:7: layer wants NAME or NAME:options without blanks\n"},
     {T B "block-size 513\n" F E, "4:12: block-size wants 512 or 4096, not \"513\"\n"},
     {T B "rotation_rate 2\n" F E, "4:15: rotation_rate wants 0, 1 or 1025 to 65534, not \"2\"\n"},
     {T B "size 1X\n" F E, "4:6: size wants bytes, or a number with K, M, G or T, not \"1X\"\n"},
-    {T B "size 1G\n" F E, "3:1: size is for bs-type null only; a file or device has its own\n"},
+    {T B "size 1G\n" F E,
+     "3:1: size is for bs-type null and zram only; a file or device has its own\n"},
     {T B "bs-type null\n" F E, "3:1: bs-type null wants a size, such as `size 1G`\n"},
     {T B "bs-type null\n"
          "size 513\n" F E,
      "3:1: size is not a whole number of blocks\n"},
+    {T Z F E, "3:1: bs-type zram wants a size, such as `size 8G`\n"},
+    {T "<backing-store /x>\nbs-type zram\nsize 8M\n" F E,
+     "3:1: bs-type zram wants a name of letters, digits, dots, dashes and underscores in place of "
+     "a "
+     "path, such as `<backing-store scratch>`\n"},
+    {T Z "size 5000\n" F E,
+     "3:1: size is not a whole number of chunks (chunk-size, 4K unless said)\n"},
+    {T Z "size 68K\nchunk-size 64K\n" F E,
+     "3:1: size is not a whole number of chunks (chunk-size, 4K unless said)\n"},
+    {T Z "size 8M\nbsoflags direct\n" F E,
+     "3:1: bsoflags direct is for files and devices; zram is memory\n"},
+    {T Z "size 8M\nbsopts a=b\n" F E, "3:1: zram: there is no bsopts 'a'\n"},
+    {T Z "size 8M\nalgorithm arj\n" F E,
+     "6:11: algorithm wants lz4, lz4hc, zstd or deflate, not \"arj\"\n"},
+    {T Z "size 8M\nlevel 2\n" F E, "3:1: zram: lz4 has no levels\n"},
+    {T Z "size 8M\nlevel 23\n" F E, "6:7: level wants a number from 0 to 22, not \"23\"\n"},
+    {T Z "size 8M\nalgorithm lz4hc\nlevel 22\n" F E,
+     "3:1: zram: lz4hc has levels from 1 to 12, not 22\n"},
+    {T Z "size 8M\nchunk-size 2K\n" F E,
+     "6:12: chunk-size wants 4K, 8K, 16K, 32K or 64K, not \"2K\"\n"},
+    {T Z "size 8M\nmem-limit 1K\n" F E, "6:11: mem-limit wants bytes, or a number with K, M, G or "
+                                        "T, from 1M on, or 0 for its default, "
+                                        "not \"1K\"\n"},
+    {"zram-mem-limit much\n",
+     "1:16: zram-mem-limit wants bytes, or a number with K, M, G or T, from 1M on, or 0 for its "
+     "default, not \"much\"\n"},
+    {T Z "size 1024T\n" F E, "3:1: zram: chunks of 4096 bytes hold at most 16 TiB\n"},
+    {T B "level 1\n" F E,
+     "3:1: algorithm, level, chunk-size, mem-limit and volatile-ack are for bs-type zram only\n"},
+    {T Z "size 8M\n" F Z "size 8M\n" F E,
+     "7:1: z is a logical unit of this target already, at f:3:1\n"},
     {T B "naa 1\n" F E,
      "4:5: naa wants 16 hexadecimal digits that start with 2, 3 or 5, or 32 that start with 6\n"},
     {T B "eui 1\n" F E, "4:5: eui wants 16, 24 or 32 hexadecimal digits\n"},

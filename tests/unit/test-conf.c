@@ -71,8 +71,10 @@ good(const char *text)
     return c;
 }
 
-#define T "<target iqn.a:b>\ninitiator-address ALL\n"
-#define E "</target>\n"
+#define T    "<target iqn.a:b>\ninitiator-address ALL\n"
+#define E    "</target>\n"
+#define F    "</backing-store>\n"
+#define ZRAM "<backing-store z>\nbs-type zram\nsize 8M\n"
 
 struct bad {
     const char *text;
@@ -191,7 +193,11 @@ static const struct bad bads[] = {
     {T
      "<backing-store /a>\nlun 3\n</backing-store>\n<backing-store /b>\nlun 3\n</backing-store>\n" E,
      7, 5, "LUN 3 is given twice in this target; the first is at f:4:5"},
-    {T "<backing-store /a>\nsize 1G\n</backing-store>\n" E, 3, 1, "null only"},
+    {T "<backing-store /a>\nsize 1G\n</backing-store>\n" E, 3, 1, "null and zram only"},
+    {T ZRAM "persist /x\n" F E, 6, 1, "unknown directive"},
+    {T ZRAM "durable /x\n" F E, 6, 1, "unknown directive"},
+    {T ZRAM "snapshot 60\n" F E, 6, 1, "unknown directive"},
+    {T ZRAM "backing-dev /x\n" F E, 6, 1, "unknown directive"},
     {T "<backing-store /a>\nbs-type null\n</backing-store>\n" E, 3, 1, "wants a size"},
     {T "<backing-store /a>\nbs-type null\nsize 1000\n</backing-store>\n" E, 3, 1, "whole number"},
     {T "<backing-store /a>\nworkers 1\n</backing-store>\n" E, 4, 1, "outside of any block"},
@@ -557,9 +563,9 @@ test_lun_set(void)
 static void
 test_mode_pages(void)
 {
-    static const char *const wrong[] = {"", "8", "8:0", "8:0:1", "8:0:0", "8:0:1:256", "63:0:1:1",
-                                        "8:255:1:1", "8:0:2:1", "8:0:1:1:2", "a:0:1:1",
-                                        "8:0:65:1", "8:0:1:1 9:0:1:1", "-8:0:1:1"};
+    static const char *const wrong[] = {
+        "",          "8",       "8:0",       "8:0:1",   "8:0:0",    "8:0:1:256",       "63:0:1:1",
+        "8:255:1:1", "8:0:2:1", "8:0:1:1:2", "a:0:1:1", "8:0:65:1", "8:0:1:1 9:0:1:1", "-8:0:1:1"};
     struct conf_lun l, copy;
     char err[512] = "", warn[256] = "";
 

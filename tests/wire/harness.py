@@ -49,7 +49,7 @@ def default_targets():
     return [Target("disk", [Lun("disk0.img", 16 * MIB, 0, opts=["thin-provisioning on"]),
                             Lun("disk1.img", 4 * MIB, 1)],
                    ["initiator-address ALL", "InitialR2T No", "MaxOutstandingR2T 8"]),
-            Target("other", [Lun("other0.img", 4 * MIB, 0)])]
+            Target("other", [Lun("other0.img", 4 * MIB, 0, thick=True)])]
 
 
 class Env:
@@ -119,6 +119,11 @@ class Env:
         if settle:
             s.run_ua(scsi.TEST_UNIT_READY, lun=self.lun0).good()
         return s
+
+    def medium_told(self, s):
+        """What is volatile is announced once to each nexus, after the power-on."""
+        if self.set.backend == "zram":
+            s.run(scsi.TEST_UNIT_READY, lun=self.lun0).check(6, 0x28, 0)
 
     def discovery(self, **kw):
         return self.new(None, discovery=True, **kw).login()

@@ -15,7 +15,7 @@ def targets():
     return [Target("disk", [Lun("disk0.img", 16 * MIB, 0, opts=["thin-provisioning on"]),
                             Lun("disk1.img", 4 * MIB, 1)],
                    ["initiator-address ALL", "InitialR2T No"]),
-            Target("other", [Lun("other0.img", 4 * MIB, 0, opts=["thin-provisioning off"])]),
+            Target("other", [Lun("other0.img", 4 * MIB, 0, opts=["thin-provisioning off"], thick=True)]),
             Target("k4", [Lun("k4.img", 16 * MIB, 0, opts=["block-size 4096",
                                                            "thin-provisioning on"])])]
 
@@ -481,6 +481,7 @@ def request_sense_forms(env):
     d = s.run(scsi.request_sense(252, 0), read=252, lun=env.lun0).good().data
     x = scsi.Sense(bytes(d))
     assert (d[0], x.key, x.asc) == (0x70, 6, 0x29), d.hex()
+    env.medium_told(s)
     d = s.run(scsi.request_sense(252, 1), read=252, lun=env.lun0).good().data
     assert d[0] == 0x72 and d[7] + 8 == len(d) and scsi.Sense(bytes(d)).key == 0, d.hex()
     s.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()

@@ -16,7 +16,7 @@ def targets():
                    ["initiator-address ALL", "InitialR2T No"]),
             Target("big", [Lun("big.img", 3 << 40, 0, kind="file",
                                opts=["thin-provisioning on"])]),
-            Target("thick", [Lun("thick.img", 4 * MIB, 0, opts=["thin-provisioning off"])]),
+            Target("thick", [Lun("thick.img", 4 * MIB, 0, opts=["thin-provisioning off"], thick=True)]),
             Target("tuned", [Lun("t0.img", 4 * MIB, 0, opts=[
                 "rotation_rate 7200", "optimal_xfer_gran 8", "optimal_xfer_len 2048",
                 "lbppbe 3", "la_lba 1"]), Lun("t1.img", 4 * MIB, 1, opts=[

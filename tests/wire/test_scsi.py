@@ -430,4 +430,5 @@ def first_unit_attention(env):
     s.run(scsi.report_luns(), read=1024, lun=env.lun0).good()
     t = s.run(scsi.TEST_UNIT_READY, lun=env.lun0)
     t.check(6, 0x29)
+    env.medium_told(s)
     s.run(scsi.TEST_UNIT_READY, lun=env.lun0).good()
