@@ -179,8 +179,7 @@ on_done(struct apply_job *job, void *arg)
         admin_fail_data(r, AE_TARGET_EXISTS, data, "%s", why);
         break;
     case APPLY_IN_USE:
-        admin_fail_data(r, AE_TARGET_ACTIVE, data,
-                        "%s; with force it is done nevertheless", why);
+        admin_fail_data(r, AE_TARGET_ACTIVE, data, "%s; with force it is done nevertheless", why);
         break;
     }
     apply_job_free(job);
@@ -305,12 +304,13 @@ on_forgotten(void *arg, const char *why, json_t *what)
         admin_ok(r, json_pack("{sO}", "forgotten", what));
 }
 
-/* Every name is known, as one that is served or one that is saved; false: answered. */
+/* Every name is known, as one that is saved, or else served or in the file; false: answered. */
 static bool
 are_known(struct admin_req *r, char *const *names, unsigned n, bool forget)
 {
     for (unsigned i = 0; i < n; i++) {
-        if (apply_saved_has(names[i]) || (!forget && model_target_by_name(names[i])))
+        if (apply_saved_has(names[i]) ||
+            (!forget && (model_target_by_name(names[i]) || apply_saved_in_file(names[i]))))
             continue;
         admin_fail(r, AE_NO_TARGET, "%s%s", names[i], forget ? ": nothing of it is saved" : "");
         return false;

@@ -452,6 +452,12 @@ apply_saved_has(const char *target)
 }
 
 bool
+apply_saved_in_file(const char *target)
+{
+    return json_object_get(saved.file, target) != NULL;
+}
+
+bool
 apply_autosave(void)
 {
     return model.conf && model.conf->autosave == 1;

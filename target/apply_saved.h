@@ -57,6 +57,8 @@ json_t *apply_saved_list(void);
 /* Why the record as a whole cannot be read; NULL: it can, or there is none. */
 const char *apply_saved_broken(void);
 bool apply_saved_has(const char *target);
+/* The configuration file has it, as it was last read. */
+bool apply_saved_in_file(const char *target);
 bool apply_autosave(void);
 
 /* --- apply_saved_lay.c, the form of the record ----------------------------------------------- */

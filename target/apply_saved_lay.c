@@ -65,6 +65,9 @@ apply_saved_decode(const json_t *j)
 struct piece {
     const char *name; /* "": the daemon */
     struct conf *c;   /* NULL: deleted */
+    char *hides;      /* what the file says otherwise, for people; NULL: nothing */
+    char *file;       /* where */
+    unsigned line, col;
 };
 
 struct laying {
@@ -193,6 +196,76 @@ read_piece(struct laying *l, const char *name, const json_t *entry, struct piece
     return p->c != NULL;
 }
 
+/* --- what of the file it hides --------------------------------------------------------------- */
+
+/* The first change that forgetting it would make, and how many more there are. */
+static char *
+plan_words(const struct apply_plan *p)
+{
+    const char *first = NULL;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->n; i++) {
+        if (!p->v[i].what[0])
+            continue;
+        first = first ? first : p->v[i].what;
+        n++;
+    }
+    if (n == 0)
+        return NULL;
+    return n == 1 ? xstrdup(first) : xasprintf("%s, and %u more", first, n - 1);
+}
+
+/* Before it is laid: afterwards nobody knows what the file said. */
+static void
+note_hidden(struct piece *p, const struct conf *file)
+{
+    const struct conf_target *t = *p->name ? conf_find_target(file, p->name) : NULL;
+    struct apply_plan plan = {NULL, 0};
+
+    if (*p->name && !t)
+        return;
+    if (!*p->name) {
+        struct conf *globals = conf_new();
+        conf_copy_globals(globals, file);
+        apply_diff(&plan, p->c, globals, NULL);
+        p->hides = plan_words(&plan);
+        apply_plan_fini(&plan);
+        conf_free(globals);
+    } else if (!p->c) {
+        p->hides = xstrdup("it was deleted");
+    } else {
+        apply_diff_target(&plan, &p->c->targets[0], t);
+        p->hides = plan_words(&plan);
+        apply_plan_fini(&plan);
+    }
+    p->file = xstrdup(t ? t->pos.file : "the configuration file");
+    p->line = t ? t->pos.line : 0;
+    p->col = t ? t->pos.col : 0;
+}
+
+static void
+tell_hidden(struct laying *l, const struct piece *p)
+{
+    const struct conf_pos pos = {p->file, p->line, p->col};
+
+    if (!p->hides || json_object_get(l->job->bad, p->name))
+        return;
+    log_event(LL_NOTICE, LA_CONF, "saved-hides target=%s at=%s:%u what=\"%s\"",
+              *p->name ? p->name : "-", LOG_ESC(p->file), p->line, LOG_TEXT(p->hides));
+    if (l->report && *p->name)
+        conf_report_add(l->report, false, &pos,
+                        "target %s is not as it stands here, for what was saved of it comes first "
+                        "(%s); evtgtadm forget %s, then reload, takes the file's word",
+                        p->name, p->hides, p->name);
+    else if (l->report)
+        conf_report_add(l->report, false, &pos,
+                        "what stands outside of targets is not as it says, for what was saved of "
+                        "it comes first (%s); evtgtadm forget --globals, then reload, takes the "
+                        "file's word",
+                        p->hides);
+}
+
 /* --- over the file --------------------------------------------------------------------------- */
 
 /* base with these pieces over it; the report says whether it holds. */
@@ -286,10 +359,15 @@ apply_saved_lay(struct apply_saved_job *j, struct conf *file, bool own_portals,
     }
     if (n)
         qsort(v, n, sizeof *v, by_kind);
+    for (unsigned i = 0; i < n; i++)
+        note_hidden(&v[i], file);
     lay(&l, v, n);
     for (unsigned i = 0; i < n; i++) {
         log_used(j, &v[i]);
+        tell_hidden(&l, &v[i]);
         conf_free(v[i].c);
+        free(v[i].hides);
+        free(v[i].file);
     }
     free(v);
     return l.base;

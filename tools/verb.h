@@ -149,6 +149,8 @@ struct target_id {
 };
 /* By name, by the end of a name that no other has, or by tid; ends when there is none. */
 struct target_id find_target(struct call *c, const char *text);
+/* The name of one that is served or saved; the caller's. A whole name is taken as it is. */
+char *find_saved_name(struct call *c, const char *text);
 /* As show has it; new reference. */
 json_t *find_target_shown(struct call *c, const struct target_id *t);
 /* The whole list of `target show`. */

@@ -239,37 +239,36 @@ verb_dump(struct call *c)
 
 /* --- saved ----------------------------------------------------------------------------------- */
 
-/* Targets named by the arguments; NULL: none is. deleted: they may be gone already. */
+/* What is named: targets, which may be gone already, and what stands outside of them. */
 static json_t *
-target_names(struct call *c, bool deleted)
+saved_args(struct call *c)
 {
-    json_t *names = json_array();
+    json_t *names = json_array(), *args = json_object();
     const char *a;
 
     for (unsigned i = 0; (a = call_arg(c, i)); i++) {
-        if (deleted && strchr(a, '.'))
-            json_array_append_new(names, json_string(a));
-        else
-            json_array_append_new(names, json_string(find_target(c, a).name));
+        char *name = find_saved_name(c, a);
+        json_array_append_new(names, json_string(name));
+        free(name);
     }
     if (json_array_size(names))
-        return names;
+        json_object_set(args, "targets", names);
+    if (call_opt(c, "globals"))
+        json_object_set_new(args, "globals", json_true());
     json_decref(names);
-    return NULL;
+    return args;
 }
 
 int
 verb_save(struct call *c)
 {
-    json_t *names = target_names(c, true), *args = json_object();
-
-    if (names)
-        json_object_set_new(args, "targets", names);
+    json_t *args = saved_args(c);
+    bool named = json_object_size(args) > 0;
     json_t *data = verb_ask(c, "config", "save", args);
     if (verb_json(c, json_incref(data)))
         return 0;
     verb_say(c, "Saved: %s now outlives a restart and stands before the configuration file.",
-             names ? "what was named" : "everything there is");
+             named ? "what was named" : "everything there is");
     verb_say(c, "`evtgtadm saved` lists it, `evtgtadm forget` takes it back.");
     return 0;
 }
@@ -277,15 +276,11 @@ verb_save(struct call *c)
 int
 verb_forget(struct call *c)
 {
-    json_t *names = target_names(c, true), *args = json_object();
-
-    if (names)
-        json_object_set_new(args, "targets", names);
-    json_t *data = verb_ask(c, "config", "forget", args);
+    json_t *data = verb_ask(c, "config", "forget", saved_args(c));
     if (verb_json(c, json_incref(data)))
         return 0;
-    verb_say(c, "Forgotten: the next start takes it from the configuration file. What runs now "
-                "stays.");
+    verb_say(c, "Forgotten. What runs now stays until the next reload or start, which takes the "
+                "configuration file's word again.");
     return 0;
 }
 

@@ -27,6 +27,13 @@ all_ids(struct call *c)
 }
 
 static bool
+is_whole(const char *text)
+{
+    return strncasecmp(text, "iqn.", 4) == 0 || strncasecmp(text, "eui.", 4) == 0 ||
+           strncasecmp(text, "naa.", 4) == 0;
+}
+
+static bool
 is_number(const char *s)
 {
     return *s && strspn(s, "0123456789") == strlen(s);
@@ -44,11 +51,12 @@ fits(const char *name, const char *text)
     return name[n - k - 1] == ':' ? 2 : 1;
 }
 
-struct target_id
-find_target(struct call *c, const char *text)
+/* Consumes all; `hint` goes with the message when none of them is meant. */
+static struct target_id
+find_in(struct call *c, json_t *all, const char *text, const char *hint)
 {
-    json_t *all = all_ids(c), *t;
     struct target_id hit = {0, NULL};
+    json_t *t;
     int best = 0;
     unsigned n = 0;
     size_t i;
@@ -74,12 +82,42 @@ find_target(struct call *c, const char *text)
     }
     json_decref(all);
     if (n == 0)
-        verb_fail(c, VERB_NOT_DONE, "no-target", "`target list` shows all.",
-                  "there is no target %s", text);
+        verb_fail(c, VERB_NOT_DONE, "no-target", hint, "there is no target %s", text);
     if (n > 1)
         verb_fail(c, VERB_NOT_DONE, "ambiguous", "Give more of the name, or the tid.",
                   "%u targets end in %s: %s", n, text, many);
     return hit;
+}
+
+struct target_id
+find_target(struct call *c, const char *text)
+{
+    return find_in(c, all_ids(c), text, "`target list` shows all.");
+}
+
+char *
+find_saved_name(struct call *c, const char *text)
+{
+    json_t *all = all_ids(c), *known = json_object(), *t;
+    json_t *data = verb_ask(c, "config", "saved", NULL);
+    size_t i;
+
+    if (is_whole(text)) { /* of the file and deleted: only the daemon knows it */
+        json_decref(all);
+        json_decref(known);
+        json_decref(data);
+        return xstrdup(text);
+    }
+    json_array_foreach(all, i, t) json_object_set(known, j_str(t, "name"), t);
+    json_array_foreach(json_object_get(data, "saved"), i, t)
+    {
+        const char *name = j_str(t, "target");
+        if (*name && !json_object_get(known, name))
+            json_array_append_new(all, json_pack("{si ss}", "tid", -1, "name", name));
+    }
+    json_decref(known);
+    json_decref(data);
+    return find_in(c, all, text, "`target list` shows what is served, `saved` what is saved.").name;
 }
 
 json_t *
@@ -119,13 +157,6 @@ find_lun(struct call *c, const json_t *target, const char *number)
 }
 
 /* --- names of new targets -------------------------------------------------------------------- */
-
-static bool
-is_whole(const char *text)
-{
-    return strncasecmp(text, "iqn.", 4) == 0 || strncasecmp(text, "eui.", 4) == 0 ||
-           strncasecmp(text, "naa.", 4) == 0;
-}
 
 /* What stands before the first colon of every target's name; NULL: they differ, or there is none.
  */

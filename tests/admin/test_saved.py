@@ -167,6 +167,59 @@ def test_save_and_forget(settings):
         assert list(targets(d)) == [NAME]
 
 
+def test_short_names_of_what_is_gone(settings):
+    with daemon(settings) as d:
+        ask(d, "target", "new", tid=7, name=OTHER)
+        verb(d, "save other --globals")
+        ask(d, "target", "delete", tid=1)
+        verb(d, "save disk", status=1, says="there is no target")  # a name only the file has now
+        verb(d, "save " + NAME)
+        assert saved(d)[NAME]["deleted"] is True
+        ask(d, "target", "delete", tid=7)
+        verb(d, "forget disk other", says=["next reload or start", "takes the configuration file"])
+        assert list(saved(d)) == [""]
+        verb(d, "forget other", status=1, says=["there is no target other", "`saved`"])
+        assert reload(d)["changes"] and list(targets(d)) == [NAME]
+        verb(d, "forget disk", status=1, says="nothing of it is saved")
+
+
+def test_the_globals_alone(settings):
+    with daemon(settings) as d:
+        ask(d, "target", "new", tid=7, name=OTHER)
+        ask(d, "system", "update", name="nop_interval", value="9")
+        verb(d, "save --globals")
+        assert list(saved(d)) == [""]
+        verb(d, "save --globals other")
+        assert set(saved(d)) == {"", OTHER}
+        restart(d)
+        assert ask(d, "system", "show")["nop_interval"] == 9
+        verb(d, "forget --globals")
+        assert list(saved(d)) == [OTHER]
+
+
+def test_a_reload_names_what_is_hidden(settings):
+    with daemon(settings) as d:
+        text = d.config()
+        verb(d, "save")
+        assert reload(d)["messages"] == [], "the file says the same"
+        reload(d, text.replace("<target %s>" % NAME, "<target %s>\n    alias two" % NAME))
+        m, = reload(d)["messages"]
+        line = 1 + text.split("\n").index("<target %s>" % NAME)
+        assert (m["file"], m["line"], m["error"]) == (d.conf, line, False), m
+        assert "alias" in m["text"] and "forget " + NAME in m["text"], m
+        assert targets(d)[NAME]["alias"] == "" and "saved-hides target=" + NAME in d.tail(100000)
+        verb(d, "reload --pretend", says=["%s:%d:" % (d.conf, line), "warning: target " + NAME])
+        reload(d, "nop_interval 11\n" + text)
+        m, = reload(d)["messages"]
+        assert m["line"] == 0 and "nop_interval" in m["text"] and "--globals" in m["text"], m
+        reload(d, text)
+        ask(d, "target", "delete", tid=1, persist=True)
+        m, = reload(d)["messages"]
+        assert "deleted" in m["text"] and m["line"] == line, m
+        verb(d, "forget")
+        assert reload(d)["messages"] == [] and list(targets(d)) == [NAME]
+
+
 def test_verbs_persist(settings):
     with daemon(settings) as d:
         path = file(d, "v.img", 2 * MIB)
