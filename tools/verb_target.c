@@ -98,6 +98,28 @@ verb_target_list(struct call *c)
     return 0;
 }
 
+/* Two that write one disk side by side destroy what is on it, and neither says a word. */
+static void
+print_sharers(const json_t *l)
+{
+    const json_t *shared = json_object_get(l, "shared");
+    size_t n = json_array_size(shared), i;
+    json_t *name;
+
+    if (n < 2)
+        return;
+    char *word = out_paint(ODD, "warning");
+    printf("%s: LUN %lld is written by ", word, j_num(l, "lun"));
+    json_array_foreach(shared, i, name)
+    {
+        char *text = out_plain(json_string_value(name));
+        printf("%s%s", !i ? "" : i + 1 < n ? ", " : " and ", text);
+        free(text);
+    }
+    printf(" side by side, without reservations: only a cluster file system survives that\n");
+    free(word);
+}
+
 void
 lun_table(const json_t *luns)
 {
@@ -135,6 +157,7 @@ lun_table(const json_t *luns)
             printf("LUN %lld is not ready: %s\n", j_num(l, "lun"), why);
             free(why);
         }
+        print_sharers(l);
     }
 }
 

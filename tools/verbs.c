@@ -114,6 +114,9 @@ static const struct verb_opt o_reload[] = {
 static const struct verb_opt o_dump[] = {
     {"secrets", NULL, "with passwords", false}, END,
 };
+static const struct verb_opt o_saving[] = {
+    {"globals", NULL, "what stands outside of targets, and TARGETs only if named", false}, END,
+};
 static const struct verb_opt o_save_all[] = {
     {"secrets", NULL, "with passwords", false},
     O_FORCE("replaces FILE"), END,
@@ -169,7 +172,8 @@ static const struct verb table[] = {
      "Without SIZE: has the daemon notice what a device, or a file, has become. Initiators are told.",
      "lun resize backup 1 1T\nlun resize backup 1 +100G\nlun resize scratch 1",
      0, o_lun_resize, verb_lun_resize},
-    {"lun list", "[TARGET]", "LUNs with their size, state and store", NULL,
+    {"lun list", "[TARGET]", "LUNs with their size, state and store",
+     "What several initiators may write without a reservation is told, here and by target show.",
      "lun list\nlun list backup --json", 0, NULL, verb_lun_list},
     {"lun set", "TARGET LUN NAME=VALUE...", "changes settings of a LUN, all or none",
      "vendor_id, product_id, product_rev, scsi_id, scsi_sn, naa, eui, sense_format, removable, online,\n"
@@ -260,9 +264,10 @@ static const struct verb table[] = {
      "Without --secrets passwords are left out, and a comment says so.",
      "dump\ndump backup --secrets > backup.conf", 0, o_dump, verb_dump},
     {"save", "[TARGET...]", "keeps what runs now over restarts; all, or these targets", NULL,
-     "save\nsave backup", 0, NULL, verb_save},
-    {"forget", "[TARGET...]", "forgets what was saved; what runs stays", NULL, "forget backup", 0, NULL,
-     verb_forget},
+     "save\nsave backup\nsave --globals", 0, o_saving, verb_save},
+    {"forget", "[TARGET...]", "forgets what was saved; all, or of these targets",
+     "What runs stays; the next reload or start takes the configuration file's word again.",
+     "forget backup\nforget --globals", 0, o_saving, verb_forget},
     {"saved", "", "what is saved, and since when", NULL, "saved", 0, NULL, verb_saved},
     {"save-all", "FILE", "writes the whole set-up to one file, for another machine",
      "Configuration, identities of disks, saved mode pages; passwords only with --secrets. Mode 0600.",

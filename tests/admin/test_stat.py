@@ -7,6 +7,7 @@ from common import MIB, NAME, call, daemon
 from lib import scsi
 from lib.evtgt import IQN, Lun, Target
 from lib.iscsi import LoginFailed, Session
+from verbs import ask as json_verb, verb
 
 HEAD = ("tgt lun sid rd_subm(bytes,cmds) rd_done(bytes,cmds) wr_subm(bytes,cmds) "
         "wr_done(bytes,cmds) errs\n")
@@ -182,6 +183,12 @@ def test_two_writers_told(settings):
         b = Session(d.addr, NAME, initiator=IQN + "b").login()
         assert sorted(lun_of(d)["shared"]) == [IQN + "a", IQN + "b"]
         assert lun_of(d, 2)["shared"] == [], "nobody can write it"
+        for words in ("lun list", "target show disk"):
+            line, = [x for x in verb(d, words).split("\n") if "side by side" in x]
+            assert line.startswith("warning: LUN 1 is written by "), line
+            assert IQN + "a" in line and IQN + "b" in line and " and " in line, line
+            target, = json_verb(d, words).get("targets") or [json_verb(d, words).get("target")]
+            assert [len(x.get("shared", [])) for x in target["luns"] if x["lun"]] == [2, 0]
         lines = told(d)
         assert len(lines) == 1 and IQN + "a" in lines[0] and IQN + "b" in lines[0], lines
         b.conn.close()
@@ -190,6 +197,7 @@ def test_two_writers_told(settings):
         b.run_ua(scsi.RESERVE6, lun=1).good()
         assert lun_of(d)["shared"] == [], "a reservation keeps them apart"
         assert "shared" not in call(d, "--op show --mode target")
+        assert "side by side" not in verb(d, "lun list"), "nor with a reservation"
         for s in (a, again, b):
             s.conn.close()
 
