@@ -321,6 +321,43 @@ conf_accounts_fini(struct conf_accounts *list)
     free(list->v);
 }
 
+/* A bound account of that name, secret, and limits; NULL: none. */
+static const struct conf_account *
+bound_in(const struct conf_accounts *list, const struct conf_account *a)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        const struct conf_account *b = &list->v[i];
+        if (strcmp(a->user, b->user) == 0 && secret_same(a->secret, b->secret) &&
+            (a->nnames == 0) == (b->nnames == 0))
+            return b;
+    }
+    return NULL;
+}
+
+void
+conf_unbound_only(struct conf *c, struct conf_report *r)
+{
+    struct conf_accounts *list = &c->unbound;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < list->n; i++) {
+        struct conf_account *a = &list->v[i];
+        const struct conf_account *b = bound_in(&c->accounts, a);
+        b = b ? b : bound_in(&c->discovery, a);
+        for (unsigned k = 0; k < c->ntargets && !b; k++)
+            b = bound_in(&c->targets[k].accounts, a);
+        if (!b) {
+            list->v[n++] = *a;
+            continue;
+        }
+        if (r)
+            conf_report_add(r, false, &a->pos, "account %s is bound at %s: this line says nothing",
+                            a->user, WHERE(&b->pos));
+        conf_account_fini(a);
+    }
+    list->n = n;
+}
+
 static bool
 has(const struct conf_accounts *list, bool outgoing)
 {

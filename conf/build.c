@@ -302,12 +302,14 @@ static bool
 account_directive(struct builder *b, struct conf_accounts *own, const struct raw_node *n)
 {
     const struct account_ctx ctx = {b->src, b->ck, b->r};
-    bool in = strncmp(n->name, "incoming", 8) == 0;
+    bool in = strncmp(n->name, "outgoing", 8) != 0;
     if (strcmp(n->name, "incominguser") == 0 || strcmp(n->name, "outgoinguser") == 0)
         conf_account_add(&ctx, own, !in, n);
     else if (strcmp(n->name, "incomingdiscoveryuser") == 0 ||
              strcmp(n->name, "outgoingdiscoveryuser") == 0)
         conf_account_add(&ctx, &b->c->discovery, !in, n);
+    else if (strcmp(n->name, "account") == 0)
+        conf_account_add(&ctx, &b->c->unbound, false, n);
     else
         return false;
     return true;
@@ -716,7 +718,7 @@ check_quotes(struct builder *b, const struct raw_node *n)
     for (; n; n = n->next) {
         check_quotes(b, n->children);
         if (!n->open || strncmp(n->name, "incoming", 8) == 0 ||
-            strncmp(n->name, "outgoing", 8) == 0)
+            strncmp(n->name, "outgoing", 8) == 0 || strcmp(n->name, "account") == 0)
             continue;
         if (file_syntax(n->file) == CONF_SYNTAX_EVTGT)
             conf_report_add(b->r, true, &n->vpos, "%s: a quote is not closed", n->name);
@@ -750,6 +752,7 @@ build(struct conf_raw *raw, const struct conf_source *src, const struct conf_che
     conf_number(b.c, b.ck->running, b.ck->running_stays);
     for (unsigned i = 0; i < b.c->ntargets; i++)
         fill_ids(&b, &b.c->targets[i]);
+    conf_unbound_only(b.c, r);
     if (!checks || !checks->part)
         conf_check_across(b.c, r);
     return b.c;

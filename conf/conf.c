@@ -135,6 +135,7 @@ conf_free(struct conf *c)
     free(c->portals);
     conf_accounts_fini(&c->accounts);
     conf_accounts_fini(&c->discovery);
+    conf_accounts_fini(&c->unbound);
     for (unsigned i = 0; i < CONF_ACCESS_FILES; i++)
         conf_access_fini(&c->access[i]);
     free(c->isns_servers);

@@ -178,6 +178,7 @@ struct conf {
     const char *user;               /* NAME or NAME:GROUP, or NULL */
     struct conf_accounts accounts;  /* of targets that have none of that direction themselves */
     struct conf_accounts discovery; /* of discovery sessions */
+    struct conf_accounts unbound;   /* of nobody yet; none that is bound as well */
     unsigned chap_algs, chap_sha1_7, login_delay_ms;
     bool isns_on, isns_access;
     unsigned isns_port;           /* CONF_UNSET: 3205 */
@@ -313,6 +314,8 @@ struct conf_target *conf_add_target(struct conf *c, const struct conf_target *t)
 /* All but the targets of `from` in place of what c has. */
 void conf_copy_globals(struct conf *c, const struct conf *from);
 void conf_accounts_clear(struct conf_accounts *list); /* empty, and may be filled again */
+/* Takes those out of c->unbound that are bound somewhere; r: they are warned about, or NULL. */
+void conf_unbound_only(struct conf *c, struct conf_report *r);
 
 /* Parts of a configuration: targets by name (or all of them), and what stands outside of them. */
 struct conf_parts {

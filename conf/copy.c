@@ -156,6 +156,7 @@ conf_copy_globals(struct conf *c, const struct conf *from)
 
     conf_accounts_fini(&c->accounts);
     conf_accounts_fini(&c->discovery);
+    conf_accounts_fini(&c->unbound);
     for (unsigned i = 0; i < CONF_ACCESS_FILES; i++)
         conf_access_fini(&c->access[i]);
     free(c->isns_servers);
@@ -171,6 +172,7 @@ conf_copy_globals(struct conf *c, const struct conf *from)
         copy_access(&k, &c->access[i]);
     copy_accounts(&k, &c->accounts);
     copy_accounts(&k, &c->discovery);
+    copy_accounts(&k, &c->unbound);
     copy_kvs(&k, &c->isns_servers, c->nisns_servers);
     c->portals = copy_mem(c->portals, c->nportals * sizeof *c->portals);
     for (unsigned i = 0; i < c->nportals; i++)
@@ -302,6 +304,8 @@ conf_merge(const struct conf *base, const struct conf *over, const struct conf_p
             conf_add_target(c, &over->targets[i]);
     }
     conf_number(c, base, false);
+    if (what->all || what->globals)
+        conf_unbound_only(c, NULL);
     free(names);
     return c;
 }

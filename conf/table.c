@@ -66,6 +66,7 @@ static const struct directive table[] = {
     {"iSNSAccessControl", SC_GLOBAL, &type_bool, G(isns_access), 0, 0, false, NULL},
     {"incomingdiscoveryuser", SC_GLOBAL, &type_incoming, G(discovery), 0, 0, true, NULL},
     {"outgoingdiscoveryuser", SC_GLOBAL, &type_outgoing, G(discovery), 0, 0, true, NULL},
+    {"account", SC_GLOBAL, &type_incoming, G(unbound), 0, 0, true, NULL},
     {"login-failure-delay", SC_GLOBAL, &type_uint, G(login_delay_ms), 0, 10000, false, NULL},
     {"chap-algorithms", SC_GLOBAL, &type_chap_algs, G(chap_algs), 0, 0, false, NULL},
     {"chap-legacy-sha1-7", SC_GLOBAL, &type_flag, G(chap_sha1_7), 0, 0, false, NULL},

@@ -83,15 +83,23 @@ is_bound(const struct model_auth *where, const struct model_account *ma)
     return false;
 }
 
+bool
+model_account_is_bound(const struct model_account *ma)
+{
+    if (is_bound(&model.auth, ma) || is_bound(&model.discovery, ma))
+        return true;
+    list_each(it, &model.targets) {
+        if (is_bound(&container_of(it, struct model_target, link)->auth, ma))
+            return true;
+    }
+    return false;
+}
+
 void
 model_account_unused(struct model_account *ma)
 {
-    if (is_bound(&model.auth, ma) || is_bound(&model.discovery, ma))
+    if (model_account_is_bound(ma))
         return;
-    list_each(it, &model.targets) {
-        if (is_bound(&container_of(it, struct model_target, link)->auth, ma))
-            return;
-    }
     list_del(&ma->link);
     account_put(ma->account);
     free(ma);

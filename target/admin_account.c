@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "target/admin_priv.h"
+#include "target/apply_saved.h"
 
 /* Of one account; escaped for a configuration it is still one line there. */
 #define LINE_BYTES 15000u
@@ -92,6 +93,7 @@ made(struct admin_req *r, struct model_account *ma, struct model_auth *where, bo
                   LOG_ESC(a->user), ACCOUNT_SECRET_MIN);
     log_event(LL_NOTICE, LA_ADMIN, "account-new user=%s", LOG_ESC(a->user));
     if (!where) {
+        admin_touch_globals(r); /* it is of nobody yet */
         admin_ok(r, NULL);
         return;
     }
@@ -185,6 +187,8 @@ admin_account_delete(struct admin_req *r)
             admin_touch(r, t->name);
     }
     bool in_discovery = model_bind_find(&model.discovery, user, false) != NULL;
+    if (model_account_find(user) && !model_account_is_bound(model_account_find(user)))
+        admin_touch_globals(r);
     const struct model_auth *daemon[] = {&model.discovery, &model.auth};
     for (unsigned i = 0; i < 2; i++) {
         if (model_bind_find(daemon[i], user, false) || model_bind_find(daemon[i], user, true))
@@ -223,6 +227,8 @@ admin_account_bind(struct admin_req *r)
     } else if ((why = model_bind_clash(where, ma->account, out))) {
         admin_fail(r, AE_INVALID, "%s", why);
     } else {
+        if (!model_account_is_bound(ma) && apply_saved_has(""))
+            admin_touch_globals(r); /* where it stands as one of nobody */
         model_bind_add(where, ma, out);
         log_event(LL_NOTICE, LA_ADMIN, "account-bind user=%s target=%s outgoing=%s", LOG_ESC(user),
                   r->target ? r->target->name : "(discovery)", out ? "yes" : "no");
@@ -246,6 +252,9 @@ admin_account_unbind(struct admin_req *r)
     }
     if (any && json_is_true(json_object_get(r->args, "delete")))
         model_account_prune(user);
+    const struct model_account *left = any ? model_account_find(user) : NULL;
+    if (left && !model_account_is_bound(left))
+        admin_touch_globals(r);
     if (!any) {
         admin_fail(r, AE_NO_ACCOUNT, NULL);
         return;

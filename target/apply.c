@@ -337,6 +337,7 @@ apply_start(const struct conf *c, void (*done)(void *arg, const char *err), void
     conf_copy_globals(model.started, c);
     for (unsigned i = 0; i < c->ntargets; i++)
         add_target(&c->targets[i]);
+    apply_unbound_set(&c->unbound);
     st = (struct starting){.conf = c, .done = done, .arg = arg, .pending = 1};
     worker_timer_init(&st.deadline, model.main, on_deadline);
     worker_timer_start_ms(&st.deadline, START_DEADLINE_MS);

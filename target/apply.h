@@ -43,6 +43,7 @@ unsigned apply_opt_of(const struct apply_opt *o, const struct conf *c); /* unset
 /* Positions of what apply_view gives name this file, and line 0. */
 extern const char apply_running[];
 void apply_view_accounts(struct conf_accounts *list, const struct model_auth *where);
+void apply_view_unbound(struct conf_accounts *list); /* those that are bound nowhere */
 /* What there is now; the caller frees it. Drains, State offline of the whole daemon and debugging
  * are no configuration. */
 struct conf *apply_view(void);
@@ -111,6 +112,10 @@ struct redirect *apply_redirect(const struct conf_target *t);
 void apply_target_set(struct model_target *t, const struct conf_target *ct);
 /* The daemon as a whole: accounts, discovery, iSNS when it runs, options. */
 void apply_globals_set(const struct conf *c);
+/* Accounts that are bound nowhere: after all that binds and unbinds. */
+void apply_unbound_set(const struct conf_accounts *list);
+/* Binds nothing any more; accounts that nobody else binds go. */
+void apply_auth_clear(struct model_auth *where);
 struct isns_settings;
 /* 0, or -EINVAL and why. */
 int apply_isns(const struct conf *c, struct isns_settings *s, char *err, size_t errsize);

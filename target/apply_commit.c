@@ -82,6 +82,7 @@ one_change(struct apply_job *job, const struct apply_change *ch)
     case OP_TARGET_DEL:
         list_del(&t->link); /* workers end its sessions when they get the set without it */
         list_add_tail(&job->dead, &t->link);
+        apply_auth_clear(&t->auth);
         break;
     case OP_TARGET_SET:
         apply_target_set(t, ch->want);
@@ -150,6 +151,8 @@ change_all(struct apply_job *job)
                       p->v[i].target ? LOG_ESC(p->v[i].target) : "-", apply_how_name(p->v[i].how),
                       LOG_TEXT(p->v[i].what));
     }
+    if (job->ask.whole)
+        apply_unbound_set(&job->result->unbound);
 }
 
 /* --- what follows ---------------------------------------------------------------------------- */

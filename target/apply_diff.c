@@ -85,11 +85,17 @@ diff_options(struct apply_plan *p, const struct conf *have, const struct conf *w
 static bool
 is_known(const char *name)
 {
-    static const char *const others[] = {
-        "iSNS",           "iSNSServerIP",          "iSNSServer",
-        "iSNSServerPort", "iSNSAccessControl",     "incominguser",
-        "outgoinguser",   "incomingdiscoveryuser", "outgoingdiscoveryuser",
-        "portal"};
+    static const char *const others[] = {"account",
+                                         "iSNS",
+                                         "iSNSServerIP",
+                                         "iSNSServer",
+                                         "iSNSServerPort",
+                                         "iSNSAccessControl",
+                                         "incominguser",
+                                         "outgoinguser",
+                                         "incomingdiscoveryuser",
+                                         "outgoingdiscoveryuser",
+                                         "portal"};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(others[i], name) == 0)
             return true;
@@ -165,6 +171,7 @@ diff_globals(struct apply_plan *p, const struct conf *have, const struct conf *w
         say(p, &any, "iSNS");
     any |= apply_diff_accounts(p, NULL, "user", &have->accounts, &want->accounts);
     any |= apply_diff_accounts(p, NULL, "discoveryuser", &have->discovery, &want->discovery);
+    any |= apply_diff_accounts(p, NULL, "account", &have->unbound, &want->unbound);
     /* what only a start heeds is remembered all the same */
     if (any || now.any || p->n)
         apply_plan_add(p, (struct apply_change){.op = OP_GLOBAL}, "%s", "");

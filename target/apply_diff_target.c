@@ -185,6 +185,15 @@ apply_same_accounts(const struct conf_accounts *a, const struct conf_accounts *b
     return same;
 }
 
+/* What stands before "user" in the name of the directive. */
+static const char *
+way(const struct conf_account *a, const char *what)
+{
+    if (strcmp(what, "account") == 0)
+        return "";
+    return a->outgoing ? "outgoing" : "incoming";
+}
+
 bool
 apply_diff_accounts(struct apply_plan *p, const char *target, const char *what,
                     const struct conf_accounts *have, const struct conf_accounts *want)
@@ -194,17 +203,15 @@ apply_diff_accounts(struct apply_plan *p, const char *target, const char *what,
 
     for (unsigned i = 0; i < want->n; i++) {
         const struct conf_account *a = &want->v[i];
-        const char *way = a->outgoing ? "outgoing" : "incoming";
         if (find_account(have, a, true))
             continue;
-        apply_plan_add(p, note, "%s%s %s %s", way, what, a->user,
+        apply_plan_add(p, note, "%s%s %s %s", way(a, what), what, a->user,
                        find_account(have, a, false) ? "changed" : "added");
     }
     for (unsigned i = 0; i < have->n; i++) {
         const struct conf_account *a = &have->v[i];
         if (!find_account(want, a, false))
-            apply_plan_add(p, note, "%s%s %s deleted", a->outgoing ? "outgoing" : "incoming", what,
-                           a->user);
+            apply_plan_add(p, note, "%s%s %s deleted", way(a, what), what, a->user);
     }
     bool same = apply_same_accounts(have, want);
     if (!same && p->n == before)

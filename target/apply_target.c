@@ -23,22 +23,26 @@
 
 /* --- accounts -------------------------------------------------------------------------------- */
 
+static struct model_account *
+get_account(const struct conf_account *ca)
+{
+    char err[256];
+    const char **names = xcalloc(ca->nnames + 1, sizeof *names);
+
+    for (unsigned k = 0; k < ca->nnames; k++)
+        names[k] = ca->names[k];
+    struct model_account *ma = model_account_get(ca->user, ca->secret, names, err, sizeof err);
+    free(names);
+    if (!ma)
+        log_abort("checked configuration does not hold: %s", err);
+    return ma;
+}
+
 static void
 bind_all(struct model_auth *where, const struct conf_accounts *list)
 {
-    char err[256];
-
-    for (unsigned i = 0; i < list->n; i++) {
-        const struct conf_account *ca = &list->v[i];
-        const char **names = xcalloc(ca->nnames + 1, sizeof *names);
-        for (unsigned k = 0; k < ca->nnames; k++)
-            names[k] = ca->names[k];
-        struct model_account *ma = model_account_get(ca->user, ca->secret, names, err, sizeof err);
-        free(names);
-        if (!ma)
-            log_abort("checked configuration does not hold: %s", err);
-        model_bind_add(where, ma, ca->outgoing);
-    }
+    for (unsigned i = 0; i < list->n; i++)
+        model_bind_add(where, get_account(&list->v[i]), list->v[i].outgoing);
 }
 
 /* What is the same stays the same account: a login that is under way goes on. */
@@ -71,6 +75,31 @@ set_auth(struct model_auth *where, const struct conf_accounts *list, unsigned al
     conf_accounts_clear(&now);
     if (!same)
         model_auth_touch(where);
+}
+
+void
+apply_auth_clear(struct model_auth *where)
+{
+    const struct conf_accounts none = {.n = 0};
+    set_auth(where, &none, where->algs, where->sha1_7);
+}
+
+void
+apply_unbound_set(const struct conf_accounts *list)
+{
+    struct conf_accounts now = {.n = 0};
+
+    apply_view_unbound(&now);
+    if (!apply_same_accounts(&now, list)) {
+        list_each_safe(it, &model.accounts)
+            model_account_unused(container_of(it, struct model_account, link));
+        for (unsigned i = list->n; i-- > 0;) {
+            struct model_account *ma = get_account(&list->v[i]);
+            list_del(&ma->link); /* before others of its name: bind looks for the first */
+            list_add_head(&model.accounts, &ma->link);
+        }
+    }
+    conf_accounts_clear(&now);
 }
 
 /* --- targets --------------------------------------------------------------------------------- */

@@ -28,23 +28,39 @@ add_kv(struct conf *c, struct conf_kv **v, unsigned *n, const char *name, const 
 
 /* --- accounts -------------------------------------------------------------------------------- */
 
+static void
+view_account(struct conf_accounts *list, const struct account *a, bool outgoing)
+{
+    struct conf_account ca = {.pos = here,
+                              .outgoing = outgoing,
+                              .user = xstrdup(a->user),
+                              .secret = secret_get(a->secret)};
+    /* only who comes in can be limited to initiators */
+    for (char **p = outgoing ? NULL : a->name_texts; p && *p; p++) {
+        ca.names = xrealloc(ca.names, (ca.nnames + 1) * sizeof *ca.names);
+        ca.names[ca.nnames++] = xstrdup(*p);
+    }
+    list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
+    list->v[list->n++] = ca;
+}
+
 void
 apply_view_accounts(struct conf_accounts *list, const struct model_auth *where)
 {
     list_each(it, &where->binds) {
         const struct model_bind *b = container_of(it, struct model_bind, link);
-        const struct account *a = b->ma->account;
-        struct conf_account ca = {.pos = here,
-                                  .outgoing = b->outgoing,
-                                  .user = xstrdup(a->user),
-                                  .secret = secret_get(a->secret)};
-        /* only who comes in can be limited to initiators */
-        for (char **p = b->outgoing ? NULL : a->name_texts; p && *p; p++) {
-            ca.names = xrealloc(ca.names, (ca.nnames + 1) * sizeof *ca.names);
-            ca.names[ca.nnames++] = xstrdup(*p);
-        }
-        list->v = xrealloc(list->v, (list->n + 1) * sizeof *list->v);
-        list->v[list->n++] = ca;
+        view_account(list, b->ma->account, b->outgoing);
+    }
+}
+
+void
+apply_view_unbound(struct conf_accounts *list)
+{
+    list_each(it, &model.accounts) {
+        const struct model_account *ma = container_of(it, struct model_account, link);
+        /* of several of one name nobody can ever bind but the first */
+        if (!model_account_is_bound(ma) && model_account_find(ma->account->user) == ma)
+            view_account(list, ma->account, false);
     }
 }
 
@@ -212,8 +228,10 @@ view_globals(struct conf *c)
         conf_copy_globals(c, model.conf);
     conf_accounts_clear(&c->accounts);
     conf_accounts_clear(&c->discovery);
+    conf_accounts_clear(&c->unbound);
     apply_view_accounts(&c->accounts, &model.auth);
     apply_view_accounts(&c->discovery, &model.discovery);
+    apply_view_unbound(&c->unbound);
     c->chap_algs = as_said(c->chap_algs, CHAP_ALG_ALL, model.auth.algs);
     c->chap_sha1_7 = as_said(c->chap_sha1_7, 0, model.auth.sha1_7);
     c->nop_interval_s = model.nop_interval_s;

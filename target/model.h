@@ -167,6 +167,7 @@ struct model_account *model_account_find(const char *user);
 /* The one of that name, secret and restriction, made if need be. NULL and err: a bad name. */
 struct model_account *model_account_get(const char *user, struct secret *secret,
                                         const char *const *names, char *err, size_t errsize);
+bool model_account_is_bound(const struct model_account *ma);
 /* Lets it go when it is bound nowhere. */
 void model_account_unused(struct model_account *ma);
 /* Every account of that name and what it is bound to. False: there is none. */

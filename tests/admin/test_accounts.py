@@ -9,6 +9,7 @@ import tempfile
 import time
 
 from common import MIB, NAME, call, daemon
+from conf_tool import ask, dump
 from lib.evtgt import Lun, Target
 from lib.iscsi import LoginFailed, Session, parse_text, text
 
@@ -194,6 +195,62 @@ def test_password_file(settings):
         call(d, ACC + "--op new --user u2 --password-file " + d.path("none"), 22)
         call(d, ACC + "--op bind --user u1 --tid 1")
         assert status(chap, d, "u1", SECRET) == 0
+
+
+def unbound(text):
+    return len([x for x in text.split("\n") if x.startswith("account ")])
+
+
+def test_bound_nowhere_is_dumped(settings):
+    """Lossless: dump, a start with it, and the same dump again."""
+    with daemon(settings) as d:
+        new(d, "spare", SECRET)
+        ask(d, "account", "new", user="few", password=OTHER, initiators=["iqn.2026-11.com.example:*"])
+        ask(d, "account", "new", user="at first", password='a "quoted" one')
+        text = dump(d, secrets=True)
+        assert unbound(text) == 3 and SECRET in text, text
+        assert SECRET not in dump(d), "without secrets"
+        with open(d.conf, "w") as f:
+            f.write(text)
+        got = ask(d, "config", "reload")
+        assert got["changes"] == [] and got["messages"] == [], got
+        d.config, old = (lambda: text), d.config
+        d.stop()
+        d.start()
+        assert dump(d, secrets=True) == text
+        ask(d, "account", "bind", user="spare", tid=1)
+        assert unbound(dump(d, secrets=True)) == 2
+        chap(d, "spare", SECRET).conn.close()
+        ask(d, "account", "unbind", user="spare", tid=1)
+        assert sorted(dump(d, secrets=True).split("\n")) == sorted(text.split("\n"))
+        ask(d, "account", "bind", user="spare", tid=1)
+        what = [c["what"] for c in ask(d, "config", "reload")["changes"]]
+        assert "account spare added" in what and "incominguser spare deleted" in what, what
+        assert dump(d, secrets=True) == text, "what is bound is taken back, the account stays"
+        with open(d.conf, "w") as f:
+            f.write(old())
+        assert "account few deleted" in [c["what"] for c in ask(d, "config", "reload")["changes"]]
+        assert ask(d, "account", "show")["accounts"] == []
+
+
+def test_bound_nowhere_is_saved(settings):
+    with daemon(settings) as d:
+        ask(d, "account", "new", user="spare", password=SECRET, persist=True)
+        d.stop()
+        d.start()
+        ask(d, "account", "bind", user="spare", tid=1, persist=True)
+        d.stop()
+        d.start()
+        chap(d, "spare", SECRET).conn.close()
+        assert unbound(dump(d, secrets=True)) == 0
+        ask(d, "account", "unbind", user="spare", tid=1, persist=True)
+        d.stop()
+        d.start()
+        assert ask(d, "account", "show")["accounts"] == ["spare"] and plain(d) == 0
+        ask(d, "account", "delete", user="spare", persist=True)
+        d.stop()
+        d.start()
+        assert ask(d, "account", "show")["accounts"] == []
 
 
 def test_directives(settings):

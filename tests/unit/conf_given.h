@@ -55,6 +55,7 @@ static const struct {
     {"iSNSAccessControl", "iSNS On\niSNSServerIP 127.0.0.1\n", "iSNSAccessControl On", ""},
     {"incomingdiscoveryuser", "", "incomingdiscoveryuser a 0123456789ab iqn.*", ""},
     {"outgoingdiscoveryuser", "", "outgoingdiscoveryuser b 0123456789ab", ""},
+    {"account", "", "account c 0123456789ab\naccount d 0123456789ab iqn.*", ""},
     {"login-failure-delay", "", "login-failure-delay 0", ""},
     {"chap-algorithms", "", "chap-algorithms 8,md5", ""},
     {"chap-legacy-sha1-7", "", "chap-legacy-sha1-7 off", ""},

@@ -60,6 +60,7 @@ become(const struct conf *c)
             apply_store_drop(st);
         }
     }
+    apply_unbound_set(&c->unbound);
 }
 
 static void

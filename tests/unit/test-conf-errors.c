@@ -63,6 +63,9 @@ static const struct {
     {"dscp af44\n",
      "1:6: dscp wants a number from 0 to 63, cs0 to cs7, af11 to af43 or ef, not \"af44\"\n"},
     {"incomingdiscoveryuser a\n", "1:23: incomingdiscoveryuser wants a name and a secret\n"},
+    {"account a\n", "1:9: account wants a name and a secret\n"},
+    {"account a 0123456789ab\nincominguser a 0123456789ab\n",
+     "1:1: warning: account a is bound at f:2:1: this line says nothing\n"},
     {"incominguser a @/nonexistent/secret\n",
      "1:16: incominguser: /nonexistent/secret: No such file or directory\n"},
     {"incominguser a @etc/x\n", "1:16: warning: incominguser: this is taken for the secret itself; "

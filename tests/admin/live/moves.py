@@ -67,6 +67,7 @@ class Moves:
     def __init__(self, d, conf, seed):
         self.d, self.conf, self.rng = d, conf, random.Random(seed)
         self.secrets = {}  # accounts that are there: user, secret
+        self.created = {}  # those that came with a target and stay when it goes
         self.count, self.refused, self.serial, self.story = {}, 0, 0, []
         self.files = [self.file("f%d.img" % i) for i in range(12)]
         os.makedirs(d.path("include"), exist_ok=True)
@@ -164,6 +165,7 @@ class Moves:
                 "opts": {"controller_tid": [str(tid)], "initiator-address": [rule],
                          "incominguser": ["%s %s" % (user, secret)]},
                 "luns": {lun: {"path": [path]}}}
+            self.created[user] = secret
 
     def move_target_delete(self):
         if len(self.mine()) < 4 and self.chance(0.8):
@@ -338,6 +340,15 @@ class Moves:
         return [(None, self.conf["globals"], "incomingdiscoveryuser", "outgoingdiscoveryuser")] + \
             [(n, self.target(n)["opts"], "incominguser", "outgoinguser") for n in sorted(self.mine())]
 
+    def note_unbound(self):
+        """Accounts that are bound nowhere stand outside of targets."""
+        bound = {v.split()[0] for _, opts, way_in, way_out in self.places()
+                 for key in (way_in, way_out) for v in opts.get(key, [])}
+        self.conf["globals"].pop("account", None)
+        for user, secret in sorted({**self.secrets, **self.created}.items()):
+            if user not in bound:
+                parse.put(self.conf["globals"], "account", "%s %s" % (user, secret))
+
     def move_account_bind(self):
         name, opts, way_in, way_out = self.rng.choice(self.places())
         user, out = self.rng.choice(USERS), self.chance(0.3)
@@ -456,6 +467,7 @@ class Moves:
         return self.rng.sample(sorted(self.mine()), min(len(self.mine()), self.rng.randrange(1, 4)))
 
     def move_reload(self):
+        self.note_unbound()
         new = self.altered(self.conf, self.some(), True)
         text, bad = parse.write(new), self.chance(0.2)
         with open(self.d.conf, "w") as f:
