@@ -2,7 +2,7 @@
 noinst_LIBRARIES += base/libbase.a
 base_libbase_a_SOURCES = base/buf.c base/budget.c base/clock.c base/counter.c base/crc32c.c \
 	base/cstore.c base/dirs.c base/disk.c base/guard.c base/helper.c base/hostport.c base/log.c base/longopt.c \
-	base/mailbox.c base/netif.c base/opener.c base/opener_do.c \
+	base/mailbox.c base/netif.c base/opener.c base/opener_do.c base/opener_granted.c \
 	base/opener_permit.c base/pool.c base/privs.c base/secret.c base/worker.c \
 	base/bytes.h base/cur.h base/list.h base/ref.h base/serial.h \
 	base/buf.h base/budget.h base/clock.h base/counter.h base/crc32c.h base/cstore.h \

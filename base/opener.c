@@ -27,12 +27,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/list.h"
 #include "base/opener_priv.h"
 #include "base/pool.h"
 #include "base/privs.h"
 #include "base/secret.h"
 
 #define MAX_CHILDREN 256
+#define END_MS       3000
+#define END_LOOK_MS  5
 
 struct service {
     opener_fn fn;
@@ -42,9 +46,14 @@ struct service {
 static int daemon_sock = -1; /* the daemon's end; -1: no opener */
 static pid_t opener_pid;
 /* Held to send a request and to stop, never while waiting for an answer: a request must not go to
- * whatever gets the number of a socket that was closed meanwhile. */
+ * whatever gets the number of a socket that was closed meanwhile.  Who holds it may wait for the
+ * opener to read, so who may not wait only tries it. */
 static pthread_mutex_t sock_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool in_process = true; /* until opener_start; not again after opener_stop */
+/* Requests that nobody waits for and that could not leave yet; they go before all later ones. */
+static struct list posted = {&posted, &posted};
+static pthread_mutex_t posted_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int patience_ms = -1; /* for ever */
+static atomic_bool in_process = true;      /* until opener_start; not again after opener_stop */
 static struct service services[OPENER_SERVICES]; /* these: fixed before the fork */
 static void (*at_end)(void);
 static bool guarded;
@@ -57,7 +66,7 @@ static int child_sock = -1; /* of a child of the opener: where it asks for permi
 
 /* Sends the bytes and n descriptors. 0 or -errno. */
 static int
-send_fds(int sock, const void *p, size_t len, const int *fds, unsigned n_fds)
+send_fds(int sock, const void *p, size_t len, const int *fds, unsigned n_fds, int flags)
 {
     union {
         char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
@@ -77,7 +86,7 @@ send_fds(int sock, const void *p, size_t len, const int *fds, unsigned n_fds)
     }
     ssize_t n;
     do {
-        n = sendmsg(sock, &m, MSG_NOSIGNAL);
+        n = sendmsg(sock, &m, MSG_NOSIGNAL | flags);
     } while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
@@ -117,7 +126,8 @@ static void
 answer(int sock, int res)
 {
     int err = res < 0 ? res : 0;
-    send_fds(sock, &err, sizeof err, &res, res > 0 ? 1 : 0);
+    if (sock >= 0) /* else nobody waits */
+        send_fds(sock, &err, sizeof err, &res, res > 0 ? 1 : 0, 0);
 }
 
 static int
@@ -190,6 +200,13 @@ serve_at_once(int sock, const struct opener_request *rq)
         close(res);
 }
 
+/* Writes what is granted when it has changed. 0 or -errno. */
+static int
+keep_granted(void)
+{
+    return permit_is_dirty() && guarded ? granted_write() : 0;
+}
+
 /* Does one request; the number of children afterwards. */
 static unsigned
 serve_one(int sock, const struct opener_request *rq, bool vouched, unsigned children)
@@ -202,11 +219,18 @@ serve_one(int sock, const struct opener_request *rq, bool vouched, unsigned chil
     case OPENER_REVOKE:
         answer(sock, permit_del(rq->path));
         return children;
-    case OPENER_SEAL:
+    case OPENER_SEAL: {
+        int err = guarded ? granted_load() : 0;
         permit_seal();
-        answer(sock, 0);
+        answer(sock, err);
         return children;
-    case OPENER_OPEN:
+    }
+    case OPENER_SETTLE:
+        permit_settle(rq->flags != 0);
+        answer(sock, keep_granted());
+        return children;
+    case OPENER_OPEN: /* what is answered after it has lasted is granted for good */
+        (void)keep_granted();
         extra = permit_check_open(rq->path, rq->flags);
         break;
     case OPENER_LISTEN:
@@ -240,13 +264,16 @@ serve(int sock, bool is_own, unsigned *children)
     ssize_t n = recv_fds(sock, &rq, sizeof rq, fds);
     if (n <= 0)
         return false;
-    if (fds[0] >= 0) {
+    bool is_post = (size_t)n == sizeof rq && rq.posted != 0;
+    int to = is_post ? -1 : fds[0], by = is_post ? fds[0] : fds[1];
+    if (is_post || to >= 0) {
         if ((size_t)n == sizeof rq && memchr(rq.path, '\0', sizeof rq.path) &&
             rq.len < sizeof rq.path && rq.addrlen <= sizeof rq.addr &&
-            (!is_own || rq.op == OPENER_PERMIT))
-            *children = serve_one(fds[0], &rq, is_own || permit_is_trusted(fds[1]), *children);
+            (!is_own || rq.op == OPENER_PERMIT) &&
+            (!is_post || rq.op == OPENER_PERMIT || rq.op == OPENER_REVOKE))
+            *children = serve_one(to, &rq, is_own || permit_is_trusted(by), *children);
         else
-            answer(fds[0], -EINVAL);
+            answer(to, -EINVAL);
     }
     for (unsigned i = 0; i < FDS_MAX; i++) {
         if (fds[i] >= 0)
@@ -291,7 +318,11 @@ opener_main(int sock)
     for (;;) {
         struct pollfd pfd[] = {{.fd = FD_MAIN, .events = POLLIN}, {.fd = FD_OWN, .events = POLLIN}};
         /* children are reaped once a second while there are any */
-        int ready = poll(pfd, 2, children > 0 ? 1000 : -1);
+        int ready = poll(pfd, 2, 0);
+        if (ready == 0) {
+            (void)keep_granted();
+            ready = poll(pfd, 2, children > 0 ? 1000 : -1);
+        }
         children = reap_children(children);
         if (ready <= 0)
             continue;
@@ -300,6 +331,7 @@ opener_main(int sock)
         if (pfd[0].revents && !serve(FD_MAIN, false, &children))
             break;
     }
+    (void)keep_granted();
     if (at_end)
         at_end();
     _exit(0);
@@ -352,6 +384,8 @@ opener_start(void)
 void
 opener_stop(void)
 {
+    if (daemon_sock >= 0)
+        (void)shutdown(daemon_sock, SHUT_RDWR); /* who waits to send waits no longer */
     pthread_mutex_lock(&sock_lock);
     bool running = daemon_sock >= 0;
     if (running)
@@ -360,13 +394,105 @@ opener_stop(void)
     pthread_mutex_unlock(&sock_lock);
     if (!running)
         return;
-    /* it waits for nothing that can hang, so it ends at once; a SIGCHLD handler of the loop may
-     * have taken it already */
-    while (waitpid(opener_pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    /* it waits for nothing that can hang, so it ends at once, unless somebody stopped it: then
+     * when it goes on; a SIGCHLD handler of the loop may have taken it already */
+    for (unsigned ms = 0; ms < END_MS; ms += END_LOOK_MS) {
+        pid_t pid = waitpid(opener_pid, NULL, WNOHANG);
+        if (pid != 0 && !(pid < 0 && errno == EINTR))
+            return;
+        clock_pause_ms(END_LOOK_MS);
+    }
 }
 
 /* --- the daemon's side ----------------------------------------------------------------------- */
+
+/* A request that nobody waits for. */
+struct post {
+    struct list link;
+    struct opener_request *rq;
+    int by; /* who vouches for it, or -1 */
+};
+
+static void
+post_free(struct post *p)
+{
+    if (p->by >= 0)
+        close(p->by);
+    free(p->rq);
+    free(p);
+}
+
+/* sock_lock held: what was posted leaves, as far as it can. 0, -EAGAIN, or what sending failed
+ * with. */
+static int
+send_posted(int to, int flags)
+{
+    for (;;) {
+        pthread_mutex_lock(&posted_lock);
+        struct post *p = list_is_empty(&posted) ? NULL : list_first(&posted, struct post, link);
+        pthread_mutex_unlock(&posted_lock);
+        if (!p)
+            return 0;
+        int rc = send_fds(to, p->rq, sizeof *p->rq, &p->by, p->by >= 0 ? 1 : 0, flags);
+        if (rc == -EAGAIN)
+            return rc;
+        pthread_mutex_lock(&posted_lock);
+        list_del(&p->link);
+        pthread_mutex_unlock(&posted_lock);
+        post_free(p);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* Takes rq over. It keeps its place before all that is asked afterwards. */
+static void
+post(struct opener_request *rq, int by)
+{
+    struct post *p = xcalloc(1, sizeof *p);
+
+    rq->posted = 1;
+    p->rq = rq;
+    p->by = by >= 0 ? fcntl(by, F_DUPFD_CLOEXEC, 0) : -1; /* it may be closed until then */
+    pthread_mutex_lock(&posted_lock);
+    list_add_tail(&posted, &p->link);
+    pthread_mutex_unlock(&posted_lock);
+    if (pthread_mutex_trylock(&sock_lock) != 0)
+        return; /* with whoever asks next */
+    if (daemon_sock >= 0)
+        (void)send_posted(daemon_sock, MSG_DONTWAIT);
+    pthread_mutex_unlock(&sock_lock);
+}
+
+/* 0, or -ETIMEDOUT: this thread may not wait any longer. */
+static int
+lock_sock(void)
+{
+    for (int ms = 0; patience_ms >= 0; ms++) {
+        if (pthread_mutex_trylock(&sock_lock) == 0)
+            return 0;
+        if (ms >= patience_ms)
+            return -ETIMEDOUT;
+        clock_pause_ms(1);
+    }
+    pthread_mutex_lock(&sock_lock);
+    return 0;
+}
+
+static int
+send_request(const struct opener_request *rq, const int *fds, unsigned n_fds)
+{
+    int flags = patience_ms >= 0 ? MSG_DONTWAIT : 0;
+    int rc = lock_sock();
+    if (rc < 0)
+        return rc;
+    int to = child_sock >= 0 ? child_sock : daemon_sock;
+    rc = to >= 0 ? send_posted(to, flags) : -EPIPE;
+    if (rc == 0)
+        rc = send_fds(to, rq, sizeof *rq, fds, n_fds, flags);
+    pthread_mutex_unlock(&sock_lock);
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}
 
 /* Sends a request and waits for the answer: a descriptor, 0, or -errno. */
 static int
@@ -379,14 +505,16 @@ ask(const struct opener_request *rq)
     int by = rq->op == OPENER_PERMIT ? voucher : -1;
     int give[FDS_MAX] = {sv[1], by};
     unsigned n_give = by >= 0 ? 2 : 1;
-    pthread_mutex_lock(&sock_lock);
-    int to = child_sock >= 0 ? child_sock : daemon_sock;
-    int sent = to >= 0 ? send_fds(to, rq, sizeof *rq, give, n_give) : -EPIPE;
-    pthread_mutex_unlock(&sock_lock);
+    int sent = send_request(rq, give, n_give);
     close(sv[1]);
     if (sent < 0) {
         close(sv[0]);
         return sent == -EPIPE || sent == -ECONNRESET ? -EIO : sent;
+    }
+    struct pollfd pfd = {.fd = sv[0], .events = POLLIN};
+    if (patience_ms >= 0 && poll(&pfd, 1, patience_ms) == 0) {
+        close(sv[0]);
+        return -ETIMEDOUT;
     }
     ssize_t n = recv_fds(sv[0], &err, sizeof err, fds);
     close(sv[0]);
@@ -419,6 +547,10 @@ ask_path(enum opener_op op, const char *path, unsigned flags)
         return op == OPENER_PERMIT ? permit_add(path, flags, true) : permit_del(path);
     struct opener_request *rq = request_new(op, path, strlen(path));
     rq->flags = (int)flags;
+    if (patience_ms >= 0) {
+        post(rq, op == OPENER_PERMIT ? voucher : -1);
+        return 0;
+    }
     int res = ask(rq);
     free(rq);
     return res;
@@ -442,15 +574,34 @@ opener_revoke(const char *path)
     return ask_path(OPENER_REVOKE, path, 0);
 }
 
-int
-opener_seal(void)
+static int
+ask_op(enum opener_op op, int flags)
 {
     if (atomic_load(&in_process))
         return 0;
-    struct opener_request *rq = request_new(OPENER_SEAL, "", 0);
+    struct opener_request *rq = request_new(op, "", 0);
+    rq->flags = flags;
     int res = ask(rq);
     free(rq);
     return res;
+}
+
+int
+opener_seal(void)
+{
+    return ask_op(OPENER_SEAL, 0);
+}
+
+int
+opener_settle(bool keep)
+{
+    return ask_op(OPENER_SETTLE, keep);
+}
+
+void
+opener_impatient(int ms)
+{
+    patience_ms = ms;
 }
 
 void
@@ -481,6 +632,11 @@ opener_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog, unsig
         return -EINVAL;
     if (atomic_load(&in_process))
         return opener_do_listen(addr, addrlen, backlog, flags);
+    if (!permit_is_needed(addr, addrlen)) { /* no rights, so no need to wait for the opener */
+        int fd = opener_do_listen(addr, addrlen, backlog, flags);
+        if (fd != -EACCES)
+            return fd;
+    }
     struct opener_request *rq = request_new(OPENER_LISTEN, "", 0);
     memcpy(&rq->addr, addr, addrlen);
     rq->addrlen = addrlen;

@@ -6,8 +6,8 @@
  * or an admin request that was accepted).  It ends when the daemon ends.
  *
  * Calls block for as long as the kernel's open does: from helper threads, or from main before
- * its loop runs.  Calls are serialised by a lock, but a hung open must not stop the others: the
- * opener forks one short-lived child a request.
+ * its loop runs.  A hung open must not stop the others: the opener forks one short-lived child a
+ * request.  A thread that may not wait says so (opener_impatient).
  */
 #ifndef BASE_OPENER_H
 #define BASE_OPENER_H
@@ -29,17 +29,31 @@ int opener_permit_new(const char *path); /* and it may be made, where it is miss
 int opener_revoke(const char *path);
 
 /* The daemon will give up the rights that the opener keeps (before opener_start): from opener_seal
- * on a new permit (-EPERM) wants somebody who vouches for it, or comes from a service (below).
+ * on a new permit (-EPERM) wants somebody who vouches for it, comes from a service (below), or was
+ * granted to a daemon before (opener_granted).
  * Links that belong neither to root nor to the opener's user are not followed (-EPERM), ports
  * below 1024 are listened on only when permitted, directories are not opened (-EISDIR). */
 void opener_guard(void);
 int opener_seal(void);
+/* Before opener_start: the file, of root alone, that keeps what is permitted over restarts. It is
+ * read by opener_seal, whose error means that nothing was granted, and written from opener_settle
+ * on. That forgets what was granted and not permitted again since; keep: it does not. */
+void opener_granted(const char *path);
+int opener_settle(bool keep);
 /* opener_permit calls of main from now on are vouched for by the other end of this connection; -1:
  * by nobody. It counts when opener_trust was told of it, and while it is not closed. */
 void opener_vouch(int fd);
 /* In a service that runs at once: this connection's other end has the right to permit. */
 void opener_trust(int fd);
+/* Before opener_start: what the opener asks, beside that, whether a connection's other end has it.
+ */
+void opener_trust_by(bool (*fn)(int fd));
 int opener_permit_port(uint16_t port); /* needed below 1024 only */
+
+/* This thread does not wait any more: what it permits and revokes is on its way (0) and done before
+ * whatever is asked afterwards, by whichever thread; what must give an answer has it within ms, or
+ * fails with -ETIMEDOUT. */
+void opener_impatient(int ms);
 
 /* open(2); descriptor (O_CLOEXEC) or -errno (-EPERM: not permitted). */
 int opener_open(const char *path, int flags, mode_t mode);

@@ -30,15 +30,17 @@
 
 struct permit {
     struct permit *next;
-    unsigned flags;
+    bool asked;     /* it is permitted; else it only was, to a daemon before */
+    unsigned flags; /* that it has or had */
     size_t len;
     char *path;
 };
 
 static struct permit *permits[BUCKETS];
-static bool is_sealed;
+static bool is_sealed, is_settled, is_dirty;
 static uint64_t trusted[TRUSTED_MAX]; /* socket cookies: unique for as long as the kernel runs */
 static unsigned trusted_next;
+static bool (*trusted_by)(int fd);
 
 /* FNV-1a. */
 static struct permit **
@@ -60,10 +62,23 @@ permit_place(const char *path, size_t len)
     return pp;
 }
 
+/* What is permitted. */
 static struct permit *
 permit_find(const char *path, size_t len)
 {
-    return *permit_place(path, len);
+    struct permit *p = *permit_place(path, len);
+    return p && p->asked ? p : NULL;
+}
+
+static struct permit *
+permit_new(const char *path)
+{
+    struct permit **at = bucket_of(path, strlen(path)), *p = xcalloc(1, sizeof *p);
+    p->path = xstrdup(path);
+    p->len = strlen(path);
+    p->next = *at;
+    *at = p;
+    return p;
 }
 
 int
@@ -71,22 +86,70 @@ permit_add(const char *path, unsigned flags, bool vouched)
 {
     if (path[0] == '\0')
         return -EINVAL;
-    struct permit *p = permit_find(path, strlen(path));
-    if (p && (p->flags | flags) == p->flags)
+    struct permit *p = *permit_place(path, strlen(path));
+    bool had = p && (p->flags | flags) == p->flags;
+    if (had && p->asked)
         return 0;
-    if (is_sealed && !vouched)
+    if (is_sealed && !vouched && !had)
         return -EPERM;
-    if (!p) {
-        struct permit **at = bucket_of(path, strlen(path));
-        p = xcalloc(1, sizeof *p);
-        p->path = xstrdup(path);
-        p->len = strlen(path);
-        p->next = *at;
-        *at = p;
-    }
-    p->flags |= flags;
+    if (!p)
+        p = permit_new(path);
+    p->flags = p->asked ? p->flags | flags : flags;
+    p->asked = is_dirty = true;
     return 0;
 }
+
+/* --- what was granted ------------------------------------------------------------------------ */
+
+void
+permit_grant(const char *path, unsigned flags)
+{
+    if (!*permit_place(path, strlen(path)))
+        permit_new(path)->flags = flags;
+}
+
+static void
+forget_granted(struct permit **at)
+{
+    while (*at) {
+        struct permit *p = *at;
+        if (p->asked) {
+            at = &p->next;
+            continue;
+        }
+        *at = p->next;
+        free(p->path);
+        free(p);
+    }
+}
+
+void
+permit_settle(bool keep)
+{
+    for (unsigned i = 0; i < BUCKETS && !keep; i++)
+        forget_granted(&permits[i]);
+    is_settled = is_dirty = true;
+}
+
+bool
+permit_is_dirty(void)
+{
+    bool dirty = is_dirty && is_settled;
+    if (dirty)
+        is_dirty = false;
+    return dirty;
+}
+
+void
+permit_each(void (*fn)(const char *path, unsigned flags, void *arg), void *arg)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (const struct permit *p = permits[i]; p; p = p->next)
+            fn(p->path, p->flags, arg);
+    }
+}
+
+/* --- the list -------------------------------------------------------------------------------- */
 
 int
 permit_del(const char *path)
@@ -97,6 +160,7 @@ permit_del(const char *path)
     *at = p->next;
     free(p->path);
     free(p);
+    is_dirty = true;
     return 0;
 }
 
@@ -140,17 +204,24 @@ opener_permit_port(uint16_t port)
     return opener_permit(name);
 }
 
+bool
+permit_is_needed(const struct sockaddr *addr, socklen_t addrlen)
+{
+    const struct sockaddr_in *in = (const void *)addr; /* sin6_port lies there as well */
+    if (addrlen < sizeof *in || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
+        return false; /* refused by who does it */
+    uint16_t port = ntohs(in->sin_port);
+    return port != 0 && port < IPPORT_RESERVED;
+}
+
 int
 permit_check_listen(const struct sockaddr *addr, socklen_t addrlen)
 {
-    const struct sockaddr_in *in = (const void *)addr; /* sin6_port lies there as well */
+    const struct sockaddr_in *in = (const void *)addr;
     char name[16];
-    if (addrlen < sizeof *in || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
-        return 0; /* refused by who does it */
-    uint16_t port = ntohs(in->sin_port);
-    if (port == 0 || port >= IPPORT_RESERVED)
+    if (!permit_is_needed(addr, addrlen))
         return 0;
-    port_name(port, name, sizeof name);
+    port_name(ntohs(in->sin_port), name, sizeof name);
     return permit_find(name, strlen(name)) ? 0 : -EPERM;
 }
 
@@ -177,6 +248,12 @@ opener_trust(int fd)
         trusted[trusted_next++ % TRUSTED_MAX] = cookie;
 }
 
+void
+opener_trust_by(bool (*fn)(int fd))
+{
+    trusted_by = fn;
+}
+
 bool
 permit_is_trusted(int fd)
 {
@@ -185,6 +262,8 @@ permit_is_trusted(int fd)
     if (fd < 0 || !cookie_of(fd, &cookie) || poll(&pfd, 1, 0) < 0 ||
         (pfd.revents & (POLLHUP | POLLERR | POLLNVAL)))
         return false;
+    if (trusted_by && trusted_by(fd))
+        return true;
     for (unsigned i = 0; i < TRUSTED_MAX; i++) {
         if (trusted[i] == cookie)
             return true;

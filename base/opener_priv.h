@@ -10,11 +10,13 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* One message; with it come the socket for the answer and, for a permit, who vouches for it. */
+/* One message; with it come the socket for the answer (posted: nobody waits for one) and, for a
+ * permit, who vouches for it. */
 enum opener_op {
     OPENER_PERMIT,
     OPENER_REVOKE,
     OPENER_SEAL,
+    OPENER_SETTLE,
     OPENER_OPEN,
     OPENER_LISTEN,
     OPENER_CALL
@@ -22,8 +24,9 @@ enum opener_op {
 
 struct opener_request {
     enum opener_op op;
-    int flags;  /* of open, of listen, of the permit; or the service */
-    size_t len; /* bytes of path that are a service's argument */
+    unsigned posted; /* or 0 */
+    int flags;       /* of open, of listen, of the permit; or the service */
+    size_t len;      /* bytes of path that are a service's argument */
     mode_t mode;
     int backlog;
     socklen_t addrlen;
@@ -42,10 +45,23 @@ int opener_do_listen(const struct sockaddr *addr, socklen_t addrlen, int backlog
  * (-EPERM). */
 int permit_add(const char *path, unsigned flags, bool vouched);
 int permit_del(const char *path);
+/* It was permitted before, with these flags: whoever asks for it may have it again. */
+void permit_grant(const char *path, unsigned flags);
+/* What was granted and nobody asked for is forgotten, unless all is kept; from now on a change is
+ * worth writing (permit_is_dirty, until it is asked). */
+void permit_settle(bool keep);
+bool permit_is_dirty(void);
+void permit_each(void (*fn)(const char *path, unsigned flags, void *arg), void *arg);
+
+/* opener_granted.c: 0 or -errno; nothing to do is 0. */
+int granted_load(void);
+int granted_write(void);
 /* Open flags to add (0, or O_NOFOLLOW for a child of a permitted directory), -EPERM, or -EINVAL
  * for flags that no backing store needs. */
 int permit_check_open(const char *path, int flags);
 int permit_check_listen(const struct sockaddr *addr, socklen_t addrlen);
+/* Is it a port that only who has rights listens on? */
+bool permit_is_needed(const struct sockaddr *addr, socklen_t addrlen);
 void permit_seal(void);
 /* Was this connection announced by opener_trust, and is its other end still there? */
 bool permit_is_trusted(int fd);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/helper.h"
 #include "base/opener.h"
 #include "base/pool.h"
 #include "base/secret.h"
@@ -27,6 +28,7 @@
 #define IDLE_MS     30000
 #define IN_FIRST    4096u
 #define REQUEST_MS  30000
+#define ACCEPT_MS   200
 
 struct client {
     struct list link;    /* admin.clients */
@@ -46,6 +48,10 @@ static struct {
     struct worker *w;
     int fd;
     struct ev_io accept;
+    struct helper_job accepting;
+    int accepted; /* by it */
+    bool is_accepting;
+    struct worker_timer no_answer;
     struct list clients, queue;
     unsigned nclients;
     size_t held;           /* bytes of all clients' in */
@@ -393,11 +399,8 @@ on_next(struct deferred *d)
 /* --- accepting ------------------------------------------------------------------------------- */
 
 static void
-on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
+take_client(int fd)
 {
-    (void)revents;
-    (void)ev;
-    int fd = places_accept();
     if (fd < 0)
         return;
     if (admin.nclients >= CLIENTS_MAX || !places_peer_may(fd)) {
@@ -413,7 +416,54 @@ on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
     ev_io_init(&c->wr, on_writable, fd, EV_WRITE);
     worker_timer_init(&c->idle, admin.w, on_idle);
     worker_timer_start_ms(&c->idle, IDLE_MS);
-    ev_io_start(loop, &c->rd);
+    ev_io_start(worker_loop(admin.w), &c->rd);
+}
+
+static void
+job_accept(struct helper_job *job)
+{
+    (void)job;
+    admin.accepted = places_accept();
+}
+
+static void
+on_job_accepted(struct helper_job *job)
+{
+    (void)job;
+    admin.is_accepting = false;
+    worker_timer_stop(&admin.no_answer);
+    if (admin.fd < 0) { /* the end has come meanwhile */
+        if (admin.accepted >= 0)
+            close(admin.accepted);
+        return;
+    }
+    take_client(admin.accepted);
+    ev_io_start(worker_loop(admin.w), &admin.accept);
+}
+
+/* The opener hangs: who only wants to look, or somebody whom the kernel vouches for, need not wait.
+ */
+static void
+on_no_answer(struct worker_timer *t)
+{
+    (void)t;
+    if (admin.fd >= 0)
+        ev_io_start(worker_loop(admin.w), &admin.accept);
+}
+
+static void
+on_accept(struct ev_loop *loop, struct ev_io *ev, int revents)
+{
+    (void)revents;
+    if (admin.is_accepting || !places_ask_opener()) {
+        take_client(places_accept_here());
+        return;
+    }
+    ev_io_stop(loop, ev);
+    admin.is_accepting = true;
+    worker_timer_start_ms(&admin.no_answer, ACCEPT_MS);
+    admin.accepting = (struct helper_job){.run = job_accept, .done = on_job_accepted, .w = admin.w};
+    helper_submit(&admin.accepting);
 }
 
 int
@@ -436,6 +486,7 @@ admin_start(struct worker *main_worker, const char *path, void (*stop)(void), ch
     list_init(&admin.clients);
     list_init(&admin.queue);
     worker_timer_init(&admin.deadline, main_worker, on_deadline);
+    worker_timer_init(&admin.no_answer, main_worker, on_no_answer);
     deferred_init(&admin.next, on_next);
     ev_io_init(&admin.accept, on_accept, fd, EV_READ);
     ev_io_start(worker_loop(main_worker), &admin.accept);

@@ -168,6 +168,8 @@ struct apply_file {
 };
 /* Before the opener starts; what it points to stays. */
 void apply_set_file(const struct apply_file *file);
+/* Whoever may write the daemon's configuration says what is opened and where is listened. */
+void apply_permit(const struct conf *c);
 /* apply_users.c: who is logged in to these targets, as text for a message; "" nobody. */
 void apply_users(char **targets, unsigned n, void (*then)(void *arg, const char *who), void *arg);
 /* apply_prepare.c: all that may fail. then(job) with job->end; on failure nothing is left. */

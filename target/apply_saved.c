@@ -127,6 +127,12 @@ apply_saved_has_path(const char *path)
     return has;
 }
 
+bool
+apply_saved_any_bad(void)
+{
+    return *saved.broken || json_object_size(saved.bad) > 0;
+}
+
 /* --- the start, and reloads ------------------------------------------------------------------ */
 
 void

@@ -38,6 +38,8 @@ void apply_saved_fini(struct apply_saved_job *j);
 
 /* A saved target has a store there: the opener's permission outlives the store. */
 bool apply_saved_has_path(const char *path);
+/* Something that is saved is not used, and kept. */
+bool apply_saved_any_bad(void);
 
 /* --- admin requests -------------------------------------------------------------------------- */
 

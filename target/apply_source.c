@@ -24,7 +24,21 @@ static const struct conf_pos asked_pos = {"the request", 0, 0};
 
 static struct apply_file own;
 
-/* Whoever may write the daemon's configuration says what is opened and where is listened. */
+void
+apply_permit(const struct conf *c)
+{
+    for (unsigned i = 0; i < c->nportals; i++)
+        (void)opener_permit_port(c->portals[i].at.port);
+    for (unsigned i = 0; i < CONF_ACCESS_FILES; i++) {
+        if (c->access[i].path)
+            (void)opener_permit(c->access[i].path);
+    }
+    for (unsigned i = 0; i < c->ntargets; i++) {
+        for (unsigned k = 0; k < c->targets[i].nluns; k++)
+            apply_store_permit(&c->targets[i].luns[k]);
+    }
+}
+
 static void
 permit_all(struct conf_bundle *b)
 {
@@ -32,16 +46,8 @@ permit_all(struct conf_bundle *b)
 
     conf_report_init(&r);
     struct conf *c = conf_read_bundle(b, apply_checks(), &r);
-    for (unsigned i = 0; c && i < c->nportals; i++)
-        (void)opener_permit_port(c->portals[i].at.port);
-    for (unsigned i = 0; c && i < CONF_ACCESS_FILES; i++) {
-        if (c->access[i].path)
-            (void)opener_permit(c->access[i].path);
-    }
-    for (unsigned i = 0; c && i < c->ntargets; i++) {
-        for (unsigned k = 0; k < c->targets[i].nluns; k++)
-            apply_store_permit(&c->targets[i].luns[k]);
-    }
+    if (c)
+        apply_permit(c);
     conf_free(c);
     conf_report_fini(&r);
 }

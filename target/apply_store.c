@@ -118,7 +118,15 @@ permit_path(const char *path, bool made, void *arg)
     if (path[0] != '/') /* a store without a file */
         return;
     int rc = made ? opener_permit_new(path) : opener_permit(path);
-    if (rc < 0)
+    if (rc == -EPERM)
+        log_event(
+            LL_ERROR, LA_BACKEND,
+            "not-granted path=%s why=\"what was saved names it, and root never granted it: not "
+            "in the configuration file, nor by an admin request of root's\" then=\"it is not "
+            "opened; the configuration file, or root's evtgtadm lun remove and lun add, grant "
+            "it\"",
+            LOG_ESC(path));
+    else if (rc < 0)
         log_event(LL_ERROR, LA_BACKEND, "permit path=%s error=%s", LOG_ESC(path), strerror(-rc));
 }
 

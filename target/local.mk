@@ -23,7 +23,8 @@ target_libtarget_a_SOURCES = target/target.h target/pdu.h target/rx.h target/tx.
 	target/apply_opts.c target/apply_prepare.c target/apply_run.c target/apply_source.c \
 	target/apply_target.c target/apply_users.c target/apply_view.c target/apply_look.c target/apply_lun.c target/apply_store.c target/apply_store.h \
 	target/model.c target/model.h \
-	target/node.c target/notify.c target/notify.h target/places.c target/places.h target/watch.c
+	target/node.c target/notify.c target/notify.h target/places.c target/places.h \
+	target/places_proof.c target/places_proof.h target/watch.c
 evtgtd_SOURCES = target/main.c target/main_args.c target/main_args.h target/main_compat.c \
 	target/main_user.c
 evtgtd_LDADD = target/libtarget.a conf/libconf.a scsi/libscsi.a backends/libbackends.a \

@@ -39,6 +39,7 @@
 #include "target/redirect.h"
 
 #define SPIN_US     50  /* some wake-ups' worth: docs/performance.md */
+#define OPENER_MS   300 /* for the few questions that the loop itself has to ask */
 #define HELPERS_MAX 256 /* made on demand; a hung store may hold one for ever */
 
 static struct {
@@ -279,9 +280,13 @@ on_started(void *arg, const char *why)
     int rc = places_write_pid();
     if (rc < 0)
         main_fail("cannot write %s: %s", d.o.pid_path, strerror(-rc));
-    rc = opener_seal();
+    rc = opener_settle(apply_saved_any_bad());
     if (rc < 0)
-        main_fail("cannot seal the opener: %s", strerror(-rc));
+        log_event(LL_ERROR, LA_DAEMON,
+                  "grants-not-kept file=%s.granted why=\"%s\" then=\"what is saved and not in the "
+                  "configuration file will not be opened at the next start\"",
+                  LOG_ESC(d.o.state_dir), strerror(-rc));
+    opener_impatient(OPENER_MS);
     conf_free(d.conf);
     conf_free(d.listen);
     d.conf = d.listen = NULL;
@@ -376,6 +381,20 @@ open_state(void)
                   : strerror(e));
 }
 
+/* What the file says was root's; what is saved is the word of the daemon's user. */
+static void
+seal(void)
+{
+    apply_permit(d.conf);
+    int rc = opener_seal();
+    if (rc < 0)
+        log_event(LL_ERROR, LA_DAEMON,
+                  "grants-unreadable file=%s.granted why=\"%s\" then=\"of what is saved only paths "
+                  "that the configuration file has are opened\"",
+                  LOG_ESC(d.o.state_dir),
+                  rc == -EPERM ? "it is no file of root's alone" : strerror(-rc));
+}
+
 static void
 watch_signals(void)
 {
@@ -401,6 +420,16 @@ log_warnings(void)
     conf_report_fini(&d.report);
 }
 
+/* Beside the state directory, which is the daemon's user's. */
+static const char *
+granted_path(void)
+{
+    size_t n = strlen(d.o.state_dir);
+    while (n > 1 && d.o.state_dir[n - 1] == '/')
+        n--;
+    return xasprintf("%.*s.granted", (int)n, d.o.state_dir);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -422,14 +451,17 @@ main(int argc, char **argv)
     portal_owner_init();
     store_user_init();
     places_init(d.o.socket_path, d.o.pid_path, main_user());
-    if (main_user())
+    if (main_user()) {
         opener_guard();
+        opener_granted(granted_path());
+    }
     apply_set_file(&(struct apply_file){
         .path = d.o.empty ? NULL : d.o.conf_path, .syntax = d.o.syntax, .listen = d.o.listen});
     int rc = opener_start();
     if (rc < 0)
         main_fail("cannot start the opener: %s", strerror(-rc));
     struct cstore *cs = open_state();
+    seal();
     admin_json_init();
     d.conf = apply_saved_start(cs, d.conf, d.o.listen != NULL);
     take_settings();

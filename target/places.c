@@ -24,6 +24,7 @@
 #include "base/opener.h"
 #include "base/pool.h"
 #include "base/privs.h"
+#include "target/places_proof.h"
 
 #define NOBODY_UID 65534 /* of the kernel for whoever has no number here: shared by its nature */
 
@@ -32,11 +33,12 @@ static struct {
     struct privs as;
     bool give;
     pid_t daemon;
-    int fd; /* in the opener: the listening socket */
+    int fd;     /* in the opener: the listening socket */
+    int own_fd; /* in the daemon: the same */
     dev_t dev;
     ino_t ino; /* of its name */
     bool has_pid_file;
-} pl = {.fd = -1};
+} pl = {.fd = -1, .own_fd = -1};
 
 /* --- the admin socket, in the opener --------------------------------------------------------- */
 
@@ -140,19 +142,31 @@ serve_socket(const void *arg, size_t arglen)
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-static int
-serve_accept(const void *arg, size_t arglen)
+static bool
+is_peer_trusted(int fd)
 {
     struct ucred cr;
     socklen_t len = sizeof cr;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &len) == 0 &&
+           (cr.uid == 0 || cr.uid == geteuid());
+}
 
+/* Of a connection that the daemon took. */
+static bool
+may_permit(int fd)
+{
+    return pl.fd >= 0 && is_peer_trusted(fd) && places_is_accepted(pl.fd, fd);
+}
+
+static int
+serve_accept(const void *arg, size_t arglen)
+{
     (void)arg;
     (void)arglen;
     int fd = accept4(pl.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return -errno;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cr, &len) == 0 &&
-        (cr.uid == 0 || cr.uid == geteuid()))
+    if (is_peer_trusted(fd))
         opener_trust(fd);
     return fd;
 }
@@ -223,6 +237,7 @@ places_init(const char *socket_path, const char *pid_path, const struct privs *a
         pl.as = *as;
     opener_serve(OPENER_ADMIN_SOCKET, serve_socket, true);
     opener_serve(OPENER_ADMIN_ACCEPT, serve_accept, true);
+    opener_trust_by(may_permit);
     opener_serve(OPENER_PID_FILE, serve_pid, true);
     opener_at_end(on_daemon_gone);
 }
@@ -230,13 +245,27 @@ places_init(const char *socket_path, const char *pid_path, const struct privs *a
 int
 places_listen(void)
 {
-    return opener_call(OPENER_ADMIN_SOCKET, "", 0);
+    pl.own_fd = opener_call(OPENER_ADMIN_SOCKET, "", 0);
+    return pl.own_fd;
 }
 
 int
 places_accept(void)
 {
     return opener_call(OPENER_ADMIN_ACCEPT, "", 0);
+}
+
+bool
+places_ask_opener(void)
+{
+    return pl.give;
+}
+
+int
+places_accept_here(void)
+{
+    int fd = accept4(pl.own_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return fd < 0 ? -errno : fd;
 }
 
 bool

@@ -98,6 +98,7 @@ explain(int error, const char *name, char *err, size_t errsize)
         {EADDRNOTAVAIL, "; no interface of this host has the address"},
         {EEXIST, "; this portal is open already"},
         {ENODEV, "; no interface of this name has an address"},
+        {ETIMEDOUT, "; the process that has the rights to listen there does not answer"},
     };
     const char *more = "";
     for (unsigned i = 0; i < sizeof hints / sizeof hints[0]; i++) {

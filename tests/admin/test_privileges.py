@@ -11,11 +11,14 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 
 import conf_tool
 from common import Skip, call, daemon
-from lib.evtgt import IQN, Daemon, Lun, Target
+from lib import scsi
+from lib.evtgt import IQN, Daemon, Lun, Target, free_port
+from lib.iscsi import Session
 
 MIB = 1 << 20
 NO_CAPS = "0" * 16
@@ -324,6 +327,173 @@ def test_reload_without_root(settings):
         assert e.code == "config" and d.conf in e.text, e
         assert conf_tool.dump(d, secrets=True) == before
         os.rename(d.conf + ".away", d.conf)
+
+
+def test_a_stopped_opener(settings):
+    """The loop does not wait for the process that has the rights: whatever does not need it is done,
+    and what does goes on when it does."""
+    need_root()
+    with closed(settings) as d:
+        d.start()
+        check_gone(d.proc.pid, default_user().pw_uid, default_user().pw_gid)
+        child, = openers(d.proc.pid)
+        private = d.path("private")
+        os.mkdir(private, 0o700)
+        path = os.path.join(private, "new.img")
+        with open(path, "w") as f:
+            f.truncate(MIB)
+        os.chmod(path, 0o600)
+        got = []
+
+        def in_time(fn, *args, **kw):
+            t0 = time.monotonic()
+            r = fn(*args, **kw)
+            took = time.monotonic() - t0
+            assert took < 1 * settings.weight, "%s took %.1f s" % (args, took)
+            return r
+
+        def lives():
+            s = Session(d.addr, d.targets[0].name)
+            in_time(s.login)
+            s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
+            s.conn.close()
+
+        def ask_it():
+            try:
+                conf_tool.ask(d, "logicalunit", "new", tid=1, lun=5, params={"backing-store": path})
+            except AssertionError as e:
+                got.append(e)
+
+        os.kill(child, signal.SIGSTOP)
+        try:
+            for _ in range(3):
+                assert in_time(conf_tool.ask, d, "system", "show")
+                lives()
+            in_time(conf_tool.ask, d, "portal", "new", portal="127.0.0.1:%d" % free_port())
+            in_time(d.iscsi, "--op", "show", "--mode", "target")
+            asker = threading.Thread(target=ask_it)
+            asker.start()
+            for _ in range(4):
+                time.sleep(0.2)
+                lives()
+            assert asker.is_alive(), got
+        finally:
+            os.kill(child, signal.SIGCONT)
+        asker.join(30)
+        assert not asker.is_alive() and not got, got
+        assert show(d).count("Online: Yes") == 2 + 1, show(d)
+        check_gone(d.proc.pid, default_user().pw_uid, default_user().pw_gid)
+        # and it ends all the same
+        os.kill(child, signal.SIGSTOP)
+        try:
+            os.kill(d.proc.pid, signal.SIGTERM)
+            assert d.proc.wait(10) == 0
+        finally:
+            os.kill(child, signal.SIGCONT)
+        d.proc = None
+
+
+def test_what_is_saved_is_not_believed(settings):
+    """A daemon that was taken over can write into its state directory what it likes: root's opener
+    opens at the next start only what root granted."""
+    need_root()
+    with closed(settings) as d:
+        d.start()
+        private = d.path("private")
+        os.mkdir(private, 0o700)
+        for name in ("good", "secret"):
+            with open("%s/%s.img" % (private, name), "w") as f:
+                f.truncate(MIB)
+        conf_tool.ask(d, "logicalunit", "new", tid=1, lun=5, persist=True,
+                      params={"backing-store": private + "/good.img"})
+        granted = d.path("state.granted")
+        st = os.stat(granted)
+        assert (st.st_uid, stat.S_IMODE(st.st_mode)) == (0, 0o600), oct(st.st_mode)
+
+        def luns():
+            return {u["lun"]: u for t in conf_tool.ask(d, "target", "show")["targets"]
+                    for u in t["luns"]}
+
+        d.kill()
+        d.start()
+        assert all(u["ready"] for n, u in luns().items() if n), "what root granted outlives a crash"
+        d.stop()
+        # the record is the user's, with a checksum that anybody can make
+        os.rename(granted, d.path("kept"))
+        d.start()
+        u = luns()
+        assert not u[5]["ready"] and u[1]["ready"], u
+        assert "not permitted" in u[5]["reason"], u[5]
+        assert "not-granted path=%s/good.img" % private in d.tail(100000), d.tail()
+        d.stop()
+        for how in ("owner", "mode", "link", "text"):
+            shutil.copy(d.path("kept"), granted)
+            os.chmod(granted, 0o600)
+            if how == "owner":
+                os.chown(granted, default_user().pw_uid, 0)
+            elif how == "mode":
+                os.chmod(granted, 0o660)
+            elif how == "link":
+                os.link(granted, d.path("another"))
+            else:
+                with open(granted, "a") as f:
+                    f.write("9%s/secret.img\0" % private)
+            d.start()
+            assert not luns()[5]["ready"] or how == "text", how
+            assert "grants-unreadable" in d.tail(100000), how
+            d.stop()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(d.path("another"))
+            os.unlink(granted)
+        os.rename(d.path("kept"), granted)
+        d.start()
+        assert luns()[5]["ready"], luns()[5]
+        conf_tool.ask(d, "logicalunit", "delete", tid=1, lun=5, persist=True)
+        d.stop()
+        d.start()
+        assert b"good.img" not in open(granted, "rb").read(), "what nobody asks for any more goes"
+
+
+def test_many_permits_while_stopped(settings):
+    """The socket is full of what is permitted: the loop goes on, and all of it arrives."""
+    need_root()
+    with closed(settings) as d:
+        d.start()
+        child, = openers(d.proc.pid)
+        private = d.path("private")
+        os.mkdir(private, 0o700)
+        for i in range(150):
+            with open("%s/%d.img" % (private, i), "w") as f:
+                f.truncate(MIB)
+        text = "<target %smany>\ninitiator-address ALL\n%s</target>\n" % (
+            IQN, "".join("backing-store %s/%d.img\n" % (private, i) for i in range(150)))
+        got = []
+
+        def ask_all():
+            try:
+                conf_tool.apply(d, text, targets=[IQN + "many"])
+            except AssertionError as e:
+                got.append(e)
+
+        asker = threading.Thread(target=ask_all)
+        os.kill(child, signal.SIGSTOP)
+        try:
+            asker.start()
+            for _ in range(5):
+                time.sleep(0.2)
+                t0 = time.monotonic()
+                s = Session(d.addr, d.targets[0].name).login()
+                s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
+                s.conn.close()
+                assert time.monotonic() - t0 < 1 * settings.weight
+        finally:
+            os.kill(child, signal.SIGCONT)
+        asker.join(30)
+        assert not asker.is_alive() and not got, got
+        end = time.monotonic() + 15
+        while show(d).count("Online: Yes") != 2 + 1 + 150:
+            assert time.monotonic() < end, show(d)[-3000:] + d.tail(3000)
+            time.sleep(0.2)
 
 
 def unit_text():

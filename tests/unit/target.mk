@@ -48,3 +48,5 @@ UNIT_TESTS += tests/unit/test-isns-proto
 tests_unit_test_isns_proto_LDADD = $(UNIT_LIBS)
 UNIT_TESTS += tests/unit/test-isns-reg
 tests_unit_test_isns_reg_LDADD = $(UNIT_LIBS)
+UNIT_TESTS += tests/unit/test-places-proof
+tests_unit_test_places_proof_LDADD = $(UNIT_LIBS)

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -84,6 +86,56 @@ test_permit(void)
     memset(huge, 'x', sizeof huge - 1);
     CU_ASSERT_EQUAL(opener_permit(huge), -ENAMETOOLONG);
     CU_ASSERT_EQUAL(opener_open(huge, O_RDONLY, 0), -ENAMETOOLONG);
+}
+
+/* The opener's process: the only child. */
+static pid_t
+opener_pid(void)
+{
+    char name[64];
+    int pid = 0;
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    FILE *f = fopen(name, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    CU_ASSERT_EQUAL_FATAL(fscanf(f, "%d", &pid), 1);
+    fclose(f);
+    return pid;
+}
+
+/* Waits on a thread of its own: its patience is endless. */
+static void *
+open_patiently(void *arg)
+{
+    *(int *)arg = opener_open(path[0], O_RDONLY, 0);
+    return NULL;
+}
+
+static void
+test_impatient(void)
+{
+    pthread_t t;
+    int fd = -1;
+
+    make_file(in_dir(0, "later"), "ll");
+    opener_impatient(100);
+    CU_ASSERT_EQUAL(opener_open(path[0], O_RDONLY, 0), -EPERM); /* it answers in time */
+    CU_ASSERT_EQUAL(kill(opener_pid(), SIGSTOP), 0);
+    CU_ASSERT_EQUAL(opener_open(path[0], O_RDONLY, 0), -ETIMEDOUT);
+    for (unsigned i = 0; i < 1000; i++) { /* more than the socket takes */
+        char other[512];
+        snprintf(other, sizeof other, "%s.%u", path[0], i);
+        CU_ASSERT_EQUAL(opener_permit(other), 0);
+    }
+    CU_ASSERT_EQUAL(opener_permit(path[0]), 0);
+    CU_ASSERT_EQUAL(pthread_create(&t, NULL, open_patiently, &fd), 0);
+    CU_ASSERT_EQUAL(opener_open(path[0], O_RDONLY, 0), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(kill(opener_pid(), SIGCONT), 0);
+    CU_ASSERT_EQUAL(pthread_join(t, NULL), 0);
+    check_content(fd, "ll"); /* what was posted came before it */
+    CU_ASSERT_EQUAL(opener_revoke(path[0]), 0);
+    CU_ASSERT_EQUAL(opener_revoke(path[0]), 0); /* nobody waits to hear that it is gone */
+    opener_impatient(-1);
+    CU_ASSERT_EQUAL(opener_open(path[0], O_RDONLY, 0), -EPERM);
 }
 
 static void
@@ -213,6 +265,7 @@ main(void)
         {"start", test_start},
         {"permit, refuse, revoke", test_permit},
         {"a permitted directory", test_directory},
+        {"who may not wait", test_impatient},
         {"listen", test_listen},
         {"a hung open blocks nobody", test_hung_open},
         {"stop with a hung open", test_stop_with_hung},
