@@ -185,29 +185,14 @@ on_done(struct apply_job *job, void *arg)
     apply_job_free(job);
 }
 
-/* --- dump ---------------------------------------------------------------------------------------
- */
+/* --- dump ------------------------------------------------------------------------------------ */
 
 /* Bytes that are no UTF-8 (paths may hold any) stand as in bundles: U+0080 to U+00FF. */
 static json_t *
 dump_json(const char *text)
 {
     json_t *j = json_string(text);
-    size_t n = strlen(text), k = 0;
-
-    if (j)
-        return j;
-    char *u = xmalloc(2 * n + 1);
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= 0x80)
-            u[k++] = (char)(0xc0 | c >> 6);
-        u[k++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
-    }
-    u[k] = 0;
-    j = json_string(u);
-    secret_free_text(u);
-    return j;
+    return j ? j : apply_saved_encode(text);
 }
 
 void

@@ -99,16 +99,8 @@ apply_lun_update(struct store *s, const struct apply_kv *kv, unsigned n, char *e
     apply_store_lun_conf(s, &c);
     s->conf = old;
     /* a read-only open cannot become writable by a word */
-    if (old->read_only && !next.read_only && s->be) {
-        struct be_info info;
-        be_info(s->be, &info);
-        if (info.read_only) {
-            snprintf(err, errsize, "the backing store was opened read-only");
-            conf_lun_fini(&next);
-            return -EINVAL;
-        }
-    }
-    if (lun_check(s->lun, &c, err, errsize) < 0 || apply_store_tune(s, &next, err, errsize) < 0 ||
+    if ((old->read_only && !next.read_only && apply_store_check_writable(s, err, errsize) < 0) ||
+        lun_check(s->lun, &c, err, errsize) < 0 || apply_store_tune(s, &next, err, errsize) < 0 ||
         lun_update(s->lun, &c, err, errsize) < 0) {
         conf_lun_fini(&next);
         return -EINVAL;

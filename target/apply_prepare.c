@@ -104,6 +104,11 @@ open_portals(struct apply_job *job)
         }
         if (rc == 0)
             remember(&job->opened, &job->nopened, spec.at.name);
+        if (rc == 0 && portal_is_absent(spec.at.name))
+            conf_report_add(&job->report, false, &ch->portal->pos,
+                            "portal %s: no interface of this host has the address; it is served as "
+                            "soon as one has",
+                            spec.at.name);
     }
     return 0;
 }

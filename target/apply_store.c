@@ -168,6 +168,19 @@ apply_store_permit(const struct conf_lun *l)
     apply_store_paths(l, permit_path, NULL);
 }
 
+int
+apply_store_check_writable(const struct store *s, char *err, size_t errsize)
+{
+    struct be_info info = {.read_only = false};
+
+    if (s->be)
+        be_info(s->be, &info);
+    if (!info.read_only)
+        return 0;
+    snprintf(err, errsize, "the backing store was opened read-only");
+    return -EINVAL;
+}
+
 struct open_wait {
     void (*then)(struct store *s);
     void *arg;

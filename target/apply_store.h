@@ -30,6 +30,8 @@ int apply_lun_next(const struct store *s, const struct apply_kv *kv, unsigned n,
 /* Another logical unit than s's has an identity that these settings give. */
 bool apply_lun_ident_taken(const struct conf_lun *l, const struct store *s, char *err,
                            size_t errsize);
+/* A read-only open cannot become writable by a word: 0, or -EINVAL and err. */
+int apply_store_check_writable(const struct store *s, char *err, size_t errsize);
 /* After an attempt to open: makes the LUN when there is none yet, else tells it. */
 void apply_store_settle(struct store *s, int result);
 /* What next says of a zram store and it can change while it serves holds from now on; s->conf is

@@ -247,15 +247,8 @@ apply_lun_set(struct store *s, const struct conf_lun *l, bool check, char *err, 
     s->conf = &next;
     apply_store_lun_conf(s, &c);
     s->conf = old;
-    /* a read-only open cannot become writable by a word */
-    if (old->read_only && !next.read_only && s->be) {
-        struct be_info info;
-        be_info(s->be, &info);
-        if (info.read_only) {
-            snprintf(err, errsize, "the backing store was opened read-only");
-            rc = -EINVAL;
-        }
-    }
+    if (old->read_only && !next.read_only)
+        rc = apply_store_check_writable(s, err, errsize);
     if (rc == 0 && l->bs != CONF_BS_AUTO && *s->type && strcmp(conf_bs_name(l->bs), s->type) != 0) {
         snprintf(err, errsize, "bs-type is %s and cannot change while the unit lives", s->type);
         rc = -EINVAL;

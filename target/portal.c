@@ -544,6 +544,20 @@ portal_change(const struct portal_spec *spec)
     return 0;
 }
 
+bool
+portal_is_absent(const char *name)
+{
+    const struct portal *p = pt.main != NULL ? find_asked(name) : NULL;
+    bool present = false;
+    if (p == NULL)
+        return false;
+    list_each(it, &p->bounds) {
+        const struct bound *b = container_of(it, struct bound, link);
+        present |= b->listener != NULL && !b->absent;
+    }
+    return !present;
+}
+
 int
 portal_close_asked(const char *name)
 {

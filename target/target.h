@@ -288,6 +288,8 @@ unsigned portal_specs(struct portal_spec *out, unsigned max);
  * closed. 0 or -ENOENT. Main. */
 int portal_change(const struct portal_spec *spec);
 int portal_close_asked(const char *name);
+/* It is open, and no interface has its address: it is served as soon as one has. Main. */
+bool portal_is_absent(const char *name);
 /* What is bound now (port 0 resolved), at most max; a portal without any address counts as one.
  * How many there are. Main. */
 unsigned portal_list(struct node_portal *out, unsigned max);

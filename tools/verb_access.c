@@ -103,6 +103,30 @@ rules_json(const struct rule *v, unsigned n)
     return a;
 }
 
+/* What open-iscsi has to be told of CHAP before it logs in; the secrets are not known here. */
+static void
+say_chap(struct call *c, const char *name, const char *where)
+{
+    struct target_id id = find_target(c, name);
+    json_t *t = find_target_shown(c, &id), *a;
+    char *node =
+        xasprintf("  iscsiadm -m node -T %s -p %s -o update -n node.session.auth", name, where);
+    size_t i;
+
+    if (json_array_size(json_object_get(t, "accounts")))
+        verb_say(c, "%s.authmethod -v CHAP", node);
+    json_array_foreach(json_object_get(t, "accounts"), i, a)
+    {
+        const char *in = j_is(a, "outgoing") ? "_in" : "";
+        char *user = out_plain(j_str(a, "user"));
+        verb_say(c, "%s.username%s -v '%s'\n%s.password%s -v PASSWORD", node, in, user, node, in);
+        free(user);
+    }
+    free(node);
+    free(id.name);
+    json_decref(t);
+}
+
 void
 next_connect(struct call *c, const char *name)
 {
@@ -119,10 +143,10 @@ next_connect(struct call *c, const char *name)
             break;
         }
     }
-    verb_say(c,
-             "An initiator finds it at %s; on Linux:\n  iscsiadm -m discovery -t st -p %s\n"
-             "  iscsiadm -m node -T %s -p %s --login",
-             where, where, name, where);
+    verb_say(c, "An initiator finds it at %s; on Linux:\n  iscsiadm -m discovery -t st -p %s",
+             where, where);
+    say_chap(c, name, where);
+    verb_say(c, "  iscsiadm -m node -T %s -p %s --login", name, where);
     json_decref(data);
 }
 

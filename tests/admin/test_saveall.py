@@ -11,7 +11,7 @@ import time
 
 from common import MIB, NAME, daemon
 from lib import scsi
-from lib.evtgt import IQN, Lun, Target
+from lib.evtgt import IQN, Lun, Target, free_port
 from lib.iscsi import Session
 from verbs import ask, verb
 
@@ -187,6 +187,20 @@ def test_restore_without_secrets_leaves_nothing_open(settings):
         verb(e, "restore-all --yes --force", more=[path],
              says="discovery, which demanded CHAP, is open to everybody")
     move(settings, False, check)
+
+
+def test_a_portal_that_this_host_lacks(settings):
+    absent = "192.0.2.7:%d" % free_port()
+    with daemon(settings, head=["portal " + absent]) as d, daemon(settings, []) as e:
+        verb(d, "save-all all.json")
+        path = d.path("all.json")
+        d.stop()
+        e.port = d.port
+        verb(e, "restore-all --yes", more=[path], says=(
+            "warning: portal " + absent, "no interface of this host", "This is now the set-up of"))
+        portals = {p["portal"]: p for p in ask(e, "portal list")["portals"]}
+        assert portals[absent]["absent"] and len(portals) == 2, portals
+        assert [t["name"] for t in ask(e, "target list")["targets"]] == [NAME]
 
 
 def test_restore_refuses(settings):

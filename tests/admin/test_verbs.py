@@ -463,6 +463,17 @@ def test_acl(settings):
         verb(d, "acl allow bigdisk nonsense/99", 1)
         verb(d, "acl allow bigdisk --initiator iqn.2001-04.other:x --local 127.0.0.1",
              says=("Both an address and a name", "iscsiadm -m node -T " + big))
+        verb(d, "account add mac --password-file - --target bigdisk", stdin="fourteen-bytes\n")
+        said = verb(d, "acl allow bigdisk iface:lo")
+        node = "iscsiadm -m node -T %s -p 127.0.0.1:%d " % (big, d.port)
+        lines = [x.strip() for x in said.split("\n") if "-m node" in x]
+        assert lines == [node + "-o update -n node.session.auth.authmethod -v CHAP",
+                         node + "-o update -n node.session.auth.username -v 'mac'",
+                         node + "-o update -n node.session.auth.password -v PASSWORD",
+                         node + "--login"], said
+        assert "fourteen" not in said
+        verb(d, "account remove mac")
+        verb(d, "acl deny bigdisk iface:lo")
         shown = ask(d, "acl list bigdisk")
         assert shown["local_addresses"] == ["127.0.0.1"]
         assert shown["initiators"] == ["iqn.2001-04.friend:*", "iqn.2001-04.other:x"]
