@@ -6,6 +6,7 @@
 #ifndef TOOLS_ADM_H
 #define TOOLS_ADM_H
 
+#include <getopt.h>
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -18,6 +19,13 @@ void adm_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 
 extern void (*adm_dying)(int status, const char *text);
 
 /* The programs; argv[0] is adm_name. Exit status. */
+/* Their tables of long options, one after the other; NULL: no more. tgt-setup-lun has letters. */
+const struct option *tgtadm_longs(unsigned i);
+const struct option *tgt_admin_longs(unsigned i);
+const struct option *tgtimg_longs(unsigned i);
+const struct option *ietadm_longs(unsigned i);
+extern const char tgt_setup_lun_letters[];
+
 int convert_main(int argc, char **argv); /* convert.c: evtgtadm convert */
 int tgtadm_main(int argc, char **argv); /* tgtadm.c; also evtgtadm --mode ... */
 int tgt_admin_main(int argc, char **argv);

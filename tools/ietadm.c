@@ -595,23 +595,31 @@ take_params(char *arg)
     return copy;
 }
 
+enum { O_SOCKET = 256, O_PASSWORD_FILE };
+
+static const struct option iet_longs[] = {
+    {"op", required_argument, NULL, 'o'},  {"tid", required_argument, NULL, 't'},
+    {"sid", required_argument, NULL, 's'}, {"cid", required_argument, NULL, 'c'},
+    {"lun", required_argument, NULL, 'l'}, {"params", required_argument, NULL, 'p'},
+    {"user", no_argument, NULL, 'u'},      {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
+};
+static const struct option own_longs[] = {
+    {"socket", required_argument, NULL, O_SOCKET},
+    {"password-file", required_argument, NULL, O_PASSWORD_FILE},
+    {NULL, 0, NULL, 0},
+};
+
+const struct option *
+ietadm_longs(unsigned i)
+{
+    return i == 0 ? iet_longs : i == 1 ? own_longs : NULL;
+}
+
 /* clang-format off */
 static void
 parse(int argc, char **argv)
 {
-    enum { O_SOCKET = 256, O_PASSWORD_FILE };
-    static const struct option iet_longs[] = {
-        {"op", required_argument, NULL, 'o'},      {"tid", required_argument, NULL, 't'},
-        {"sid", required_argument, NULL, 's'},     {"cid", required_argument, NULL, 'c'},
-        {"lun", required_argument, NULL, 'l'},     {"params", required_argument, NULL, 'p'},
-        {"user", no_argument, NULL, 'u'},          {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-    };
-    static const struct option own_longs[] = {
-        {"socket", required_argument, NULL, O_SOCKET},
-        {"password-file", required_argument, NULL, O_PASSWORD_FILE},
-        {NULL, 0, NULL, 0},
-    };
     int c;
 
     while ((c = longopt_next(argc, argv, "o:t:s:c:l:p:uvh", iet_longs, own_longs)) != -1) {

@@ -4,7 +4,7 @@ evtgtadm_SOURCES = tools/evtgtadm.c tools/adm.h tools/call.c tools/convert.c too
 	tools/tgt_admin.c tools/tgt_admin.h tools/tgt_admin_conf.c tools/tgt_admin_daemon.c tools/tgt_admin_lines.c tools/tgt_setup_lun.c tools/tgtimg.c \
 	tools/iet.h tools/iet_proc.c tools/ietadm.c tools/ietadm_show.c
 # plain verbs
-evtgtadm_SOURCES += tools/verb.c tools/verb.h tools/verbs.c tools/verb_access.c tools/verb_complete.c \
+evtgtadm_SOURCES += tools/verb.c tools/verb.h tools/verbs.c tools/verb_access.c tools/verb_complete.c tools/verb_complete_old.c \
 	tools/verb_conf.c tools/verb_create.c tools/verb_file.c tools/verb_find.c tools/verb_help.c \
 	tools/verb_lun.c tools/verb_out.c tools/verb_parts.h tools/verb_saveall.c \
 	tools/verb_secret.c tools/verb_sess.c tools/verb_target.c tools/verb_zram.c tools/zram_kernel.c tools/zram_kernel.h
@@ -44,7 +44,22 @@ compatman5dir = $(compatmandir:%/man8=%/man5)
 pages5dir = $(pkgdatadir)/man5
 dist_pages5_DATA = $(compat_pages5:%=docs/%)
 EXTRA_DIST += tools/compat-links
-compat_links = $(compat_programs:%=$(compatdir)/%=$(sbindir)/evtgtadm) \
+# their completion: made at the build, kept beside the pages, linked by install-compat
+compdir = $(pkgdatadir)/completion
+nodist_comp_DATA = $(compat_programs:%=tools/completion/%) $(compat_programs:%=tools/completion/_%) \
+	$(compat_programs:%=tools/completion/%.fish)
+CLEANFILES += $(nodist_comp_DATA)
+$(nodist_comp_DATA): evtgtadm$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) tools/completion && name=$(@F) && \
+	case $$name in \
+	*.fish) ./evtgtadm completion fish "$${name%.fish}" ;; \
+	_*) ./evtgtadm completion zsh "$${name#_}" ;; \
+	*) ./evtgtadm completion bash "$$name" ;; \
+	esac >$@.tmp && mv $@.tmp $@
+compat_comps = $(compat_programs:%=$(bashcompdir)/%=$(compdir)/) \
+	$(compat_programs:%=$(zshcompdir)/_%=$(compdir)/) \
+	$(compat_programs:%=$(fishcompdir)/%.fish=$(compdir)/)
+compat_links = $(compat_comps) $(compat_programs:%=$(compatdir)/%=$(sbindir)/evtgtadm) \
 	$(compat_daemons:%=$(compatdir)/%=$(sbindir)/evtgtd) \
 	$(compat_daemons:%=$(compatmandir)/%.8=$(mandir)/man8/evtgtd.8) \
 	$(compat_pages:%=$(compatmandir)/%=$(pagesdir)/) \

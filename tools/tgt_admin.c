@@ -35,6 +35,12 @@ static const struct option longs[] = {
     {NULL, 0, NULL, 0},
 };
 
+const struct option *
+tgt_admin_longs(unsigned i)
+{
+    return i == 0 ? longs : NULL;
+}
+
 static const char usage_text[] =
     "Usage:\n"
     "%s [OPTION]...\n"

@@ -29,6 +29,8 @@ struct setup {
     bool new_target, new_lun;
 };
 
+const char tgt_setup_lun_letters[] = "d:n:b:B:t:C:h";
+
 static const char usage_text[] =
     "usage:\n"
     "\t%s -n NAME -d DEVICE [-b BACKING-STORE-TYPE] [-B BLOCK-SIZE] [-t TRANSPORT]\n"
@@ -262,7 +264,7 @@ parse(struct setup *s, int argc, char **argv)
     int c;
 
     *s = (struct setup){.transport = "iscsi"};
-    while ((c = getopt(argc, argv, "d:n:b:B:t:C:h")) != -1) {
+    while ((c = getopt(argc, argv, tgt_setup_lun_letters)) != -1) {
         switch (c) {
         case 'd':
             s->device = optarg;

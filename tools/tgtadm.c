@@ -75,6 +75,13 @@ static const struct option own_longs[] = {
     {"persist", no_argument, NULL, O_PERSIST},
     {NULL, 0, NULL, 0},
 };
+
+const struct option *
+tgtadm_longs(unsigned i)
+{
+    return i == 0 ? tgt_longs : i == 1 ? own_longs : NULL;
+}
+
 static const char shorts[] = "dhVL:o:m:t:s:c:l:n:v:b:E:f:y:T:I:Q:u:p:H:FP:B:Y:OC:S:";
 
 static const char usage_text[] =

@@ -32,6 +32,12 @@ static const struct option longs[] = {
     {NULL, 0, NULL, 0},
 };
 
+const struct option *
+tgtimg_longs(unsigned i)
+{
+    return i == 0 ? longs : NULL;
+}
+
 struct args {
     const char *op, *device, *size, *type, *file;
     bool thin;

@@ -236,5 +236,6 @@ int verb_zram_remove(struct call *c);
 int verb_help(struct call *c);
 int verb_completion(struct call *c);
 int verb_complete(struct call *c);
+int verb_complete_of(struct call *c);
 
 #endif

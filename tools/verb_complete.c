@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "tools/adm.h"
 #include "tools/verb.h"
+#include "tools/verb_parts.h"
 
 static void
 offer(const char *start, const char *word, size_t n, const char *help)
@@ -32,9 +33,8 @@ on_no_daemon(int status, const char *text)
     _Exit(0); /* there is nothing to offer */
 }
 
-/* Names for which a place stands: TARGET, FILE, a|b|c. */
-static void
-offer_place(const char *start, const char *place)
+void
+complete_place(const char *start, const char *place)
 {
     if (strchr(place, '|')) {
         for (const char *p = place; *p;) {
@@ -132,11 +132,11 @@ complete_verb(const struct verb *v, const char *const *words, unsigned n)
         }
     }
     if (wants)
-        offer_place(last, wants->arg);
+        complete_place(last, wants->arg);
     else if (last[0] == '-')
         offer_opts(v, last);
     else if (place_at(v->args, args, place, sizeof place))
-        offer_place(last, place);
+        complete_place(last, place);
 }
 
 int
@@ -175,8 +175,8 @@ verb_complete(struct call *c)
 /* --- the scripts ----------------------------------------------------------------------------- */
 
 static const char bash_script[] =
-    "# bash completion of evtgtadm; made by `evtgtadm completion bash`\n"
-    "_evtgtadm()\n"
+    "# bash completion of @N; made by `evtgtadm completion bash`\n"
+    "_@N()\n"
     "{\n"
     "    local line word words cur i\n"
     "    # by blanks alone: readline also parts words at colons\n"
@@ -193,63 +193,89 @@ static const char bash_script[] =
     "        elif [[ $word == \"$cur\"* ]]; then\n"
     "            COMPREPLY+=(\"$word\")\n"
     "        fi\n"
-    "    done < <(\"${words[0]}\" complete \"${words[@]:1}\" 2>/dev/null)\n"
+    "    done < <(@A \"${words[@]:1}\" 2>/dev/null)\n"
     "    if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then\n"
     "        for i in \"${!COMPREPLY[@]}\"; do\n"
     "            COMPREPLY[i]=${COMPREPLY[i]#\"${cur%\"${cur##*:}\"}\"}\n"
     "        done\n"
     "    fi\n"
     "}\n"
-    "complete -F _evtgtadm evtgtadm\n";
+    "complete -F _@N @N\n";
 
-static const char zsh_script[] =
-    "#compdef evtgtadm\n"
-    "# zsh completion of evtgtadm; made by `evtgtadm completion zsh`\n"
-    "_evtgtadm()\n"
-    "{\n"
-    "    local line word help\n"
-    "    local -a found\n"
-    "    while IFS= read -r line; do\n"
-    "        word=${line%%$'\\t'*}\n"
-    "        help=${line#*$'\\t'}\n"
-    "        if [[ $word == @files ]]; then\n"
-    "            _files\n"
-    "        elif [[ $line == *$'\\t'?* ]]; then\n"
-    "            found+=(\"${word//:/\\\\:}:$help\")\n"
-    "        else\n"
-    "            found+=(\"${word//:/\\\\:}\")\n"
-    "        fi\n"
-    "    done < <(\"${words[1]}\" complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
-    "    if (( ${#found} )); then _describe evtgtadm found; fi\n"
-    "}\n"
-    "if [[ ${funcstack[1]} == _evtgtadm ]]; then _evtgtadm \"$@\"; "
-    "elif (( $+functions[compdef] )); then compdef _evtgtadm evtgtadm; fi\n";
+static const char zsh_script[] = "#compdef @N\n"
+                                 "# zsh completion of @N; made by `evtgtadm completion zsh`\n"
+                                 "_@N()\n"
+                                 "{\n"
+                                 "    local line word help\n"
+                                 "    local -a found\n"
+                                 "    while IFS= read -r line; do\n"
+                                 "        word=${line%%$'\\t'*}\n"
+                                 "        help=${line#*$'\\t'}\n"
+                                 "        if [[ $word == @files ]]; then\n"
+                                 "            _files\n"
+                                 "        elif [[ $line == *$'\\t'?* ]]; then\n"
+                                 "            found+=(\"${word//:/\\\\:}:$help\")\n"
+                                 "        else\n"
+                                 "            found+=(\"${word//:/\\\\:}\")\n"
+                                 "        fi\n"
+                                 "    done < <(@A \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
+                                 "    if (( ${#found} )); then _describe @N found; fi\n"
+                                 "}\n"
+                                 "if [[ ${funcstack[1]} == _@N ]]; then _@N \"$@\"; "
+                                 "elif (( $+functions[compdef] )); then compdef _@N @N; fi\n";
 
-static const char fish_script[] =
-    "# fish completion of evtgtadm; made by `evtgtadm completion fish`\n"
-    "function __evtgtadm_complete\n"
-    "    set -l words (commandline -opc) (commandline -ct)\n"
-    "    for line in ($words[1] complete $words[2..-1] 2>/dev/null)\n"
-    "        if test \"$line\" = @files\n"
-    "            __fish_complete_path (commandline -ct)\n"
-    "        else\n"
-    "            echo $line\n"
-    "        end\n"
-    "    end\n"
-    "end\n"
-    "complete -c evtgtadm -f -a '(__evtgtadm_complete)'\n";
+static const char fish_script[] = "# fish completion of @N; made by `evtgtadm completion fish`\n"
+                                  "function __@N_complete\n"
+                                  "    set -l words (commandline -opc) (commandline -ct)\n"
+                                  "    for line in (@A $words[2..-1] 2>/dev/null)\n"
+                                  "        if test \"$line\" = @files\n"
+                                  "            __fish_complete_path (commandline -ct)\n"
+                                  "        else\n"
+                                  "            echo $line\n"
+                                  "        end\n"
+                                  "    end\n"
+                                  "end\n"
+                                  "complete -c @N -f -a '(__@N_complete)'\n";
+
+static const struct {
+    const char *name, *script, *ask; /* @A of evtgtadm itself */
+} shells[] = {
+    {"bash", bash_script, "\"${words[0]}\" complete"},
+    {"zsh", zsh_script, "\"${words[1]}\" complete"},
+    {"fish", fish_script, "$words[1] complete"},
+};
+
+/* With the name (@N) and the question (@A) in it. */
+static void
+print_script(const char *script, const char *program, const char *ask)
+{
+    for (const char *p = script; *p; p++) {
+        if (p[0] == '@' && p[1] == 'N') {
+            fputs(program, stdout);
+        } else if (p[0] == '@' && p[1] == 'A') {
+            fputs(ask, stdout);
+        } else {
+            putchar(*p);
+            continue;
+        }
+        p++;
+    }
+}
 
 int
 verb_completion(struct call *c)
 {
-    const char *shell = call_arg(c, 0);
-    if (strcmp(shell, "bash") == 0)
-        fputs(bash_script, stdout);
-    else if (strcmp(shell, "zsh") == 0)
-        fputs(zsh_script, stdout);
-    else if (strcmp(shell, "fish") == 0)
-        fputs(fish_script, stdout);
-    else
-        verb_usage(c, "a shell is bash, zsh or fish, not %s", shell);
-    return 0;
+    const char *shell = call_arg(c, 0), *program = c->nargs > 1 ? call_arg(c, 1) : NULL;
+
+    if (program && !complete_knows(program))
+        verb_usage(c, "evtgtadm is not called %s", program);
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(shell, shells[i].name) != 0)
+            continue;
+        char *ask = program ? xasprintf("evtgtadm complete-of %s", program) : NULL;
+        print_script(shells[i].script, program ? program : "evtgtadm", ask ? ask : shells[i].ask);
+        free(ask);
+        return 0;
+    }
+    verb_usage(c, "a shell is bash, zsh or fish, not %s", shell);
 }

@@ -30,4 +30,11 @@ void next_connect(struct call *c, const char *name);
 void conf_print_messages(const json_t *data);
 void conf_print_changes(const json_t *data);
 
+/* --- verb_complete.c, verb_complete_old.c ---------------------------------------------------- */
+
+/* Offers what a place stands for, as far as it begins with start: TARGET, FILE, a|b|c. */
+void complete_place(const char *start, const char *place);
+/* Whether evtgtadm has this other name. */
+bool complete_knows(const char *program);
+
 #endif

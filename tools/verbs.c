@@ -277,11 +277,14 @@ static const struct verb table[] = {
      "restore-all evtgt.json --pretend\nrestore-all evtgt.json --persist", VF_CHANGES,
      o_restore_all, verb_restore_all},
 
-    {"completion", "bash|zsh|fish", "prints the completion script of a shell", NULL,
-     "completion bash > /etc/bash_completion.d/evtgtadm", VF_LOCAL | VF_RAW, NULL, verb_completion},
+    {"completion", "bash|zsh|fish [PROGRAM]", "prints the completion script of a shell",
+     "PROGRAM is another name that evtgtadm goes by: tgtadm, tgt-admin, tgt-setup-lun, tgtimg, ietadm.",
+     "completion bash > /etc/bash_completion.d/evtgtadm\n"
+     "completion bash tgtadm > /etc/bash_completion.d/tgtadm", VF_LOCAL | VF_RAW, NULL, verb_completion},
     {"help", "[VERB] [VERB]", "help for all, a group, or one verb", NULL, "help lun add",
      VF_LOCAL | VF_RAW, NULL, verb_help},
     {"complete", "", "", NULL, NULL, VF_HIDDEN, NULL, verb_complete},
+    {"complete-of", "", "", NULL, NULL, VF_HIDDEN, NULL, verb_complete_of},
 };
 
 static const struct {

@@ -9,6 +9,7 @@ import subprocess
 
 from common import MIB, NAME, Skip, daemon
 from lib.evtgt import IQN, Lun, Target
+from test_manuals import table
 from verbs import run, verb
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -64,14 +65,14 @@ def test_without_a_daemon_nothing_is_offered(settings):
     assert (out.returncode, out.stdout, out.stderr) == (0, "", ""), out
 
 
-def shell(d, name, line, code):
+def shell(d, name, line, code, of=""):
     """What this shell offers for the line; code: makes it print that, a candidate a line."""
     program = shutil.which(name)
     if not program:
         raise Skip(name + " is not installed")
     script = d.path("completion." + name)
     with open(script, "w") as f:
-        f.write(verb(d, "completion " + name))
+        f.write(verb(d, "completion %s %s" % (name, of)))
     env = dict(os.environ, EVTGT_SOCKET=d.sock, LINE=line, SCRIPT=script, HOME=d.dir, TERM="dumb",
                PATH=os.path.dirname(os.path.abspath(d.set.adm)) + ":" + os.environ["PATH"])
     out = subprocess.run([program] + code, capture_output=True, text=True, timeout=30, env=env,
@@ -131,6 +132,51 @@ def test_zsh(settings):
         assert shell(d, "zsh", "evtgtadm check ", ZSH) == ["@files"]
         got = shell(d, "zsh", "evtgtadm target delete --fo", ZSH)
         assert got == ["--force:ends its sessions"], got
+
+
+# --- the programs that evtgtadm also is -----------------------------------------------------------
+
+OLD = {"tgtadm": ("tools/tgtadm.c", "tgt_longs[]", "own_longs[]"), "tgt-admin": ("tools/tgt_admin.c", "longs[]"),
+       "tgtimg": ("tools/tgtimg.c", "longs[]"), "ietadm": ("tools/ietadm.c", "iet_longs[]", "own_longs[]")}
+
+
+def test_options_of_the_old_names(settings):
+    with daemon(settings, TWO) as d:
+        def of(*words):
+            out = run(d, "complete-of", *words)
+            assert out.returncode == 0 and not out.stderr, out
+            return [x.split("\t")[0] for x in out.stdout.splitlines()]
+
+        for name, (source, *tables) in OLD.items():
+            want = set().union(*(table(source, t) for t in tables))
+            assert set(of(name, "-")) == {"--" + x for x in want}, name
+        assert set(of("tgt-setup-lun", "")) == {"-" + x for x in "dnbBtCh"}
+        assert of("tgtadm", "--mo") == ["--mode"] and of("nonsense", "-") == []
+        for option in ("--mode", "-m"):
+            assert of("tgtadm", "--lld", "iscsi", option, "tar") == ["target"]
+        assert of("tgtadm", "--mode", "target", "--op", "un") == ["unbind", "undrain"]
+        assert of("tgtadm", "--backing-store", "") == ["@files"] == of("tgt-admin", "-c", "")
+        assert of("tgt-admin", "--update", "") == ["ALL", NAME, IQN + "other"]
+        assert of("tgtadm", "--tid", "") == [] == of("tgtadm", "--tid=1", "x")
+        assert of("tgt-setup-lun", "-t", "") == ["iscsi"] and of("tgtimg", "--op", "") == ["new"]
+        for shell_name in ("bash", "zsh", "fish"):
+            for name in list(OLD) + ["tgt-setup-lun"]:
+                text = verb(d, "completion %s %s" % (shell_name, name))
+                assert "evtgtadm complete-of %s " % name in text and "@N" not in text and "@A" not in text
+        verb(d, "completion bash nonsense", 2, "nonsense")
+
+
+def test_old_names_in_shells(settings):
+    with daemon(settings, TWO) as d:
+        for name, start, want in (("tgtadm", "--contr", "--control-port"), ("tgt-admin", "--contr", "--control-port"),
+                                  ("tgtadm", "--mode log", "logicalunit"), ("tgt-setup-lun", "-t is", "iscsi")):
+            bash = ["-c", 'source "$SCRIPT"; COMP_LINE=$LINE; COMP_POINT=${#LINE}; complete -p %s >&2; _%s; '
+                          'printf "%%s\\n" "${COMPREPLY[@]}"' % (name, name)]
+            got = shell(d, "bash", name + " " + start, bash, name)
+            assert got == [want], got
+            if shutil.which("fish"):
+                got = first_words(shell(d, "fish", name + " " + start, FISH, name))
+                assert got == [want], got
 
 
 # --- the manual ----------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_options_are_those_of_the_pages(settings):
 
 def test_letters_of_setup_lun(settings):
     del settings
-    letters = set(re.search(r'getopt\(argc, argv, "([^"]+)"', read("tools/tgt_setup_lun.c")).group(1)) - {":", "+"}
+    letters = set(re.search(r'tgt_setup_lun_letters\[\] = "([^"]+)"', read("tools/tgt_setup_lun.c")).group(1)) - {":", "+"}
     told = set(re.findall(r"^\.It Fl (\w)", read("docs/tgt-setup-lun.8"), re.M))
     assert letters == told, (letters, told)
 
