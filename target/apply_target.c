@@ -257,9 +257,13 @@ apply_lun_set(struct store *s, const struct conf_lun *l, bool check, char *err, 
         rc = lun_check(s->lun, &c, err, errsize);
     else if (rc == 0 && s->lun)
         rc = lun_update(s->lun, &c, err, errsize);
-    /* judged already; what can still fail is memory for a larger store, and that stays as it was */
-    if (rc == 0 && !check && apply_store_tune(s, &next, err, errsize) < 0)
+    /* judged already; what can still fail is room for a larger store: that stays as it was, and
+     * so does what is said of it */
+    if (rc == 0 && !check && apply_store_tune(s, &next, err, errsize) < 0) {
         log_event(LL_ERROR, LA_BACKEND, "not-tuned path=%s why=\"%s\"", LOG_ESC(next.path), err);
+        next.size = old->size;
+        (void)apply_store_tune(s, &next, err, errsize);
+    }
     if (rc < 0 || check) {
         conf_lun_fini(&next);
         return rc < 0 ? -EINVAL : 0;
