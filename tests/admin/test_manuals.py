@@ -92,7 +92,7 @@ OWN = set("""ids syntax portal portal-group group advertise target workers busy-
     chap-algorithms chap-legacy-sha1-7 local-address discoverable alias state MaxQueueCmd RedirectAddress
     RedirectPort RedirectReason RedirectCallback redirect-initiator naa eui designator scsi_sn_width
     thin-provisioning thin_provisioning rotation_rate size layer algorithm comp_algorithm level chunk-size
-    mem-limit mem_limit volatile-ack zram-mem-limit""".split())
+    mem-limit mem_limit volatile-ack zram-mem-limit account""".split())
 
 
 def items(name):
