@@ -300,8 +300,21 @@ conn_put(struct conn *c)
 }
 
 static void
+detach(struct conn *c)
+{
+    if (c->detached)
+        return;
+    c->detached = true;
+    sess_establish_gone(c);
+    if (c->sess)
+        sess_conn_gone(c->sess, c);
+    login_free(c);
+}
+
+static void
 finish(struct conn *c)
 {
+    detach(c); /* the session forgets it in any case, whoever comes first */
     deferred_cancel(&c->close_later);
     worker_timer_stop(&c->timer);
     rx_fini(c);
@@ -343,18 +356,6 @@ conn_linger(struct conn *c)
 }
 
 static void
-detach(struct conn *c)
-{
-    if (c->detached)
-        return;
-    c->detached = true;
-    sess_establish_gone(c);
-    if (c->sess)
-        sess_conn_gone(c->sess, c);
-    login_free(c);
-}
-
-static void
 on_close_later(struct deferred *d)
 {
     struct conn *c = container_of(d, struct conn, close_later);
@@ -380,6 +381,7 @@ conn_close(struct conn *c, const char *why, bool flush)
     }
     log_debug(LA_NET, "connection-closes peer=%s why=\"%s\"", c->peer_text, why);
     c->closing = true;
+    worker_timer_stop(&c->timer); /* from now on it is close_later's */
     c->flushing = flush && !c->tx.lost;
     rx_pause(c, RX_PAUSE_CLOSE);
     async_withdraw(c);
