@@ -437,6 +437,8 @@ on_job_accepted(struct helper_job *job)
             close(admin.accepted);
         return;
     }
+    if (admin.accepted < 0 && admin.accepted != -EAGAIN)
+        admin.accepted = places_accept_here(); /* it is gone, and the connection still waits */
     take_client(admin.accepted);
     ev_io_start(worker_loop(admin.w), &admin.accept);
 }

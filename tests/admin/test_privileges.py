@@ -393,6 +393,40 @@ def test_a_stopped_opener(settings):
         d.proc = None
 
 
+def cpu_s(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        times = f.read().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_opener_that_was_killed(settings):
+    """What needs it fails at once; all else goes on, and the daemon does not spin."""
+    need_root()
+    with closed(settings) as d:
+        d.start()
+        private = d.path("private")
+        os.mkdir(private, 0o700)
+        path = os.path.join(private, "late.img")
+        with open(path, "w") as f:
+            f.truncate(MIB)
+        child, = openers(d.proc.pid)
+        os.kill(child, signal.SIGKILL)
+        for lun in (5, 6):
+            t0 = time.monotonic()
+            why = conf_tool.refusal(conf_tool.ask, d, "logicalunit", "new", tid=1, lun=lun,
+                                    params={"backing-store": path})
+            assert "rror" in str(why) or path in str(why), str(why)
+            assert conf_tool.ask(d, "system", "show")
+            assert time.monotonic() - t0 < 5 * settings.weight
+        assert "Online: Yes" in show(d)
+        s = Session(d.addr, d.targets[0].name).login()
+        s.run_ua(scsi.TEST_UNIT_READY, lun=1).good()
+        s.logout()
+        before = cpu_s(d.proc.pid)
+        time.sleep(2)
+        assert cpu_s(d.proc.pid) - before < 1
+
+
 def test_what_is_saved_is_not_believed(settings):
     """A daemon that was taken over can write into its state directory what it likes: root's opener
     opens at the next start only what root granted."""
