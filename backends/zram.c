@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/helper.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/worker.h"
 
 #define INLINE_US    100u             /* what a request may take on the loop */
@@ -40,10 +41,8 @@ struct zram {
     atomic_uint users;         /* requests and others in the store, + CLOSED */
     atomic_uint ps_byte[WAYS]; /* picoseconds a byte takes, as learnt */
     struct helper_lane lane;
-    struct helper_job closer;
     struct backend *be;
-    struct zram_store *dying; /* closer's */
-    struct zram_codec codec;  /* this and the next two: as wanted, under be->lock */
+    struct zram_codec codec; /* this and the next two: as wanted, under be->lock */
     uint64_t mem_limit, size;
     uint64_t room; /* what size can grow to; from open on */
 };
@@ -135,17 +134,22 @@ enter(struct zram *z)
     return (had & CLOSED) == 0 ? atomic_load_explicit(&z->st, memory_order_acquire) : NULL;
 }
 
+/* Gives a store back. It holds nothing of the backend, which may go before. */
+struct closer {
+    struct helper_job job;
+    struct zram_store *st;
+};
+
 static void
 run_closer(struct helper_job *job)
 {
-    struct zram *z = container_of(job, struct zram, closer);
-    zram_store_close(z->dying);
+    zram_store_close(container_of(job, struct closer, job)->st);
 }
 
 static void
 on_closed(struct helper_job *job)
 {
-    be_put(container_of(job, struct zram, closer)->be);
+    free(container_of(job, struct closer, job));
 }
 
 /* After enter, whatever it gave. w: the thread's worker; NULL: it may block. */
@@ -161,10 +165,10 @@ leave(struct zram *z, struct worker *w)
         zram_store_close(st);
         return;
     }
-    z->dying = st;
-    z->closer = (struct helper_job){.run = run_closer, .done = on_closed, .w = w};
-    (void)be_get(z->be);
-    helper_submit(&z->closer);
+    struct closer *c = xcalloc(1, sizeof(*c));
+    c->st = st;
+    c->job = (struct helper_job){.run = run_closer, .done = on_closed, .w = w};
+    helper_submit(&c->job);
 }
 
 /* --- open, close, probe: helper threads ------------------------------------------------------ */
@@ -240,8 +244,12 @@ zram_open(struct backend *be)
         zram_store_close(st);
         return rc;
     }
+    /* Counted as somebody inside meanwhile: a look that began before must not be the last one out.
+     */
+    (void)atomic_fetch_add(&z->users, 1);
     atomic_store_explicit(&z->st, st, memory_order_release);
     atomic_fetch_and_explicit(&z->users, ~CLOSED, memory_order_release);
+    leave(z, NULL);
     log_event(LL_NOTICE, LA_BACKEND,
               "volatile name=%s size=%" PRIu64 " algorithm=%s chunk=%" PRIu32
               " why=\"it is empty now, and what is written ends with the daemon\"",
@@ -288,15 +296,35 @@ way_of(const struct io *io)
     return io->op == IO_READ ? READING : WRITING;
 }
 
+/* Bytes of the chunks that are compressed or decompressed: of those touched in part the whole. */
+static uint64_t
+work_of(const struct zram *z, const struct io *io)
+{
+    uint64_t chunk = chunk_of(z->be), end = io->offset + io->len;
+    uint64_t from = io->offset & ~(chunk - 1), to = (end + chunk - 1) & ~(chunk - 1);
+
+    if (io->op == IO_READ || io->op == IO_WRITE)
+        return to - from;
+    return ((io->offset != from) + (end != to)) * chunk; /* the whole ones are only let go */
+}
+
 /* Every request moves the estimate by an eighth. Races lose a sample, no more. */
 static void
 learn(struct zram *z, const struct io *io, uint64_t us)
 {
     atomic_uint *est = &z->ps_byte[way_of(io)];
-    uint64_t now = us * 1000000 / io->len, had = atomic_load_explicit(est, memory_order_relaxed);
+    uint64_t now = us * 1000000 / work_of(z, io);
+    uint64_t had = atomic_load_explicit(est, memory_order_relaxed);
 
     now = now < 10000000 ? now : 10000000; /* somebody else had the processor */
     atomic_store_explicit(est, (unsigned)(had - had / 8 + now / 8), memory_order_relaxed);
+}
+
+static bool
+is_quick(struct zram *z, const struct io *io)
+{
+    uint64_t ps = atomic_load_explicit(&z->ps_byte[way_of(io)], memory_order_relaxed);
+    return work_of(z, io) <= INLINE_BYTES && work_of(z, io) * ps <= INLINE_US * UINT64_C(1000000);
 }
 
 static bool
@@ -305,13 +333,10 @@ is_short(struct zram *z, const struct io *io)
     switch (io->op) {
     case IO_READ:
     case IO_WRITE:
-        return io->len <= ZRAM_CHUNK_MIN ||
-               (io->len <= INLINE_BYTES &&
-                io->len * atomic_load_explicit(&z->ps_byte[way_of(io)], memory_order_relaxed) <=
-                    INLINE_US * UINT64_C(1000000));
+        return is_quick(z, io);
     case IO_DISCARD:
     case IO_ZERO:
-        return io->len <= INLINE_FREE;
+        return io->len <= INLINE_FREE && is_quick(z, io);
     case IO_MAP:
         return io->len <= INLINE_MAP;
     default:
@@ -341,7 +366,7 @@ move(struct zram *z, struct zram_store *st, struct io *io)
 
     if (res < 0)
         io->fail_offset = io->offset + done;
-    else if (io->len >= ZRAM_CHUNK_MIN)
+    else
         learn(z, io, clock_us() - from);
     return res;
 }

@@ -313,7 +313,7 @@ clear_step(struct walk *k, uint64_t no, uint32_t from, uint32_t n)
     struct zram_entry *e = &st->table[no];
     enum zram_kind kind = word_kind(zram_entry_peek(e));
     bool whole = n == st->chunk || (from == 0 && (no << st->shift) + n == st->size);
-    if (kind == ZRAM_EMPTY && (k->discard || !whole))
+    if (kind == ZRAM_EMPTY && k->discard)
         return 0;
     if (!whole)
         return change_part(k, no, from, n);

@@ -134,13 +134,13 @@ model_clear(struct model *m, uint64_t at, uint64_t n, bool discard)
     for (uint64_t i = at / m->chunk; n > 0 && i <= (at + n - 1) / m->chunk; i++) {
         uint64_t from = i * m->chunk, to = from + m->chunk;
         to = to < m->size ? to : m->size;
-        bool whole = at <= from && at + n >= to, zeros = true;
+        bool zeros = true;
         for (uint64_t k = from; k < to; k++)
             zeros = zeros && m->mem[k] == 0;
         if (discard)
             m->mapped[i] = m->mapped[i] && !zeros;
         else
-            m->mapped[i] = m->mapped[i] || whole;
+            m->mapped[i] = true; /* a write of zeros is a write */
     }
 }
 
