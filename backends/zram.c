@@ -305,7 +305,8 @@ work_of(const struct zram *z, const struct io *io)
 
     if (io->op == IO_READ || io->op == IO_WRITE)
         return to - from;
-    return ((io->offset != from) + (end != to)) * chunk; /* the whole ones are only let go */
+    unsigned edges = (io->offset != from ? 1u : 0u) + (end != to ? 1u : 0u);
+    return edges * chunk; /* the whole ones are only let go */
 }
 
 /* Every request moves the estimate by an eighth. Races lose a sample, no more. */
